@@ -1,0 +1,56 @@
+"""`Executor`: runs a harness on a question. Many executions advance together, so that the engine is busy."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from luthier.errors import InputError
+from luthier.execution import Limits, Outcome, Step
+from luthier.harness import Harness
+from luthier.question import Question
+from luthier.target import Completion, Request
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What an executor makes of one run, before scoring."""
+
+    outcome: Outcome
+    answer: str = ""
+    error: str = ""
+    trace: tuple[Step, ...] = ()
+
+
+Run = Generator[Sequence[Request], Sequence[Completion], RunResult]
+"""A run in progress: it yields the requests that it needs at once, is sent their completions in the
+same order, and returns its result. It never calls a target, never raises for a harness's own fault,
+and reads nothing of the question but its text (no reference)."""
+
+
+class Executor(Protocol):
+    """Runs one harness kind."""
+
+    kind: str
+
+    def start(self, harness: Harness, question: Question, limits: Limits, seed: int) -> Run:
+        """Begin a run. Equal arguments give equal requests."""
+        ...
+
+
+def executor_for(kind: str) -> Executor:
+    """The executor of a harness kind.
+
+    Raises:
+        InputError: the kind has no executor.
+    """
+    if kind == "prompt":
+        from luthier.executors.prompt import PromptExecutor
+
+        return PromptExecutor()
+    if kind == "graph":
+        from luthier.executors.graph import GraphExecutor
+
+        return GraphExecutor()
+    raise InputError(f"harness kind {kind!r} has no executor", fix="use one of: prompt, graph")

@@ -1,0 +1,93 @@
+"""Files that are either whole or absent: atomic writes, digests, JSON Lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from luthier.errors import InputError, StoreError
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file so that a reader sees the old or the new content, never a part.
+
+    Raises:
+        StoreError: the disk is full or the folder is not writable; the old file is untouched.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    temporary: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+        raise StoreError(
+            f"cannot write the file ({error.strerror or error})",
+            where=str(path),
+            fix="free disk space or correct the folder's rights, then run again; finished work is kept",
+        ) from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write one JSON document, indented, keys in the order given."""
+    write_atomically(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write JSON Lines, atomically."""
+    write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a JSON Lines file.
+
+    Raises:
+        InputError: missing file, or a line that is not a JSON object (file and line are named).
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot read the file ({error})", where=str(path), fix="run the stage that writes it"
+        ) from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"not a JSON object ({error})", where=f"{path}:{number}", fix="restore the file"
+            ) from error
+        if not isinstance(row, dict):
+            raise InputError("not a JSON object", where=f"{path}:{number}", fix="restore the file")
+        yield row
+
+
+def digest_text(text: str) -> str:
+    """SHA-256 of a text, 64 hex digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_folder(path: Path) -> str:
+    """SHA-256 over the sorted relative names and digests of a folder's files."""
+    lines = [f"{digest_file(p)}  {p.relative_to(path).as_posix()}" for p in sorted(path.rglob("*")) if p.is_file()]
+    return digest_text("\n".join(lines))

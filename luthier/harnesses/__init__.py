@@ -1,0 +1,1 @@
+"""Harness kinds: one file per kind."""

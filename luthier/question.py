@@ -1,0 +1,142 @@
+"""`Question`: the frozen row that everything starts from, and its JSON Lines file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from luthier.errors import InputError
+from luthier.files import write_atomically
+
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with its reference answer.
+
+    Attributes:
+        id: First 16 hex digits of the SHA-256 of task, family, text and reference. The split is left
+            out on purpose: the same question in two splits has one id, and is found as a leak.
+        task: Name of the task that scores it (key of `luthier.tasks.TASKS`).
+        family: Group inside the task for reporting ("word_sorting"); equals `task` when there is one.
+        text: What the target may read.
+        reference: The reference answer; never shown to a harness or a generator.
+        split: train, validation or test.
+        metadata: JSON values that scoring needs (choices, permutation, tolerance, tests).
+    """
+
+    id: str
+    task: str
+    family: str
+    text: str
+    reference: str
+    split: Split
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        task: str,
+        text: str,
+        reference: str,
+        split: Split,
+        family: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Question:
+        """Build a question and give it its content id."""
+        family = family or task
+        content = json.dumps([task, family, text, reference], ensure_ascii=False)
+        return cls(
+            id=hashlib.sha256(content.encode()).hexdigest()[:16],
+            task=task,
+            family=family,
+            text=text,
+            reference=reference,
+            split=split,
+            metadata=dict(metadata or {}),
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """The JSON object of this question, keys in declaration order."""
+        return asdict(self)
+
+
+def read_questions(path: Path) -> list[Question]:
+    """Read a JSON Lines file of questions.
+
+    Raises:
+        InputError: missing, empty or broken file, a missing or wrong field, an id that does not match
+            its content, or a duplicate id; the message names file, line and field.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot read the question file ({error})",
+            where=str(path),
+            fix="run the stage that writes it, or correct the path",
+        ) from error
+    questions: list[Question] = []
+    seen: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        question = _parse_row(line, f"{path}:{number}")
+        if question.id in seen:
+            raise InputError(
+                f"field id: {question.id!r} already stands on line {seen[question.id]}",
+                where=f"{path}:{number}",
+                fix="remove one of the two rows; a question may be in one split only",
+            )
+        seen[question.id] = number
+        questions.append(question)
+    if not questions:
+        raise InputError("the question file is empty", where=str(path), fix="give it at least one row")
+    return questions
+
+
+def write_questions(path: Path, questions: Iterable[Question]) -> None:
+    """Write questions as JSON Lines, atomically."""
+    text = "".join(json.dumps(q.to_row(), ensure_ascii=False) + "\n" for q in questions)
+    write_atomically(path, text)
+
+
+def _parse_row(line: str, where: str) -> Question:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"not a JSON object ({error})", where=where, fix="write one JSON object a line") from error
+    if not isinstance(row, dict):
+        raise InputError("not a JSON object", where=where, fix="write one JSON object a line")
+    for name in ("task", "text", "reference", "split"):
+        if not isinstance(row.get(name), str) or (name != "reference" and not row[name].strip()):
+            raise InputError(f"field {name}: missing, empty or not a text", where=where, fix=f'add "{name}": "..."')
+    if row["split"] not in SPLITS:
+        raise InputError(
+            f"field split: {row['split']!r} is unknown", where=where, fix=f"use one of {', '.join(SPLITS)}"
+        )
+    metadata = row.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise InputError("field metadata: not an object", where=where, fix="write a JSON object or leave it out")
+    question = Question.make(
+        task=row["task"],
+        family=row.get("family", ""),
+        text=row["text"],
+        reference=row["reference"],
+        split=row["split"],
+        metadata=metadata,
+    )
+    if row.get("id", question.id) != question.id:
+        raise InputError(
+            f"field id: {row['id']!r} does not match the content ({question.id!r})",
+            where=where,
+            fix="leave the id out, it is computed from the content",
+        )
+    return question

@@ -1,0 +1,1 @@
+"""Rewards: from a group of executions to one number each."""

@@ -1,0 +1,1 @@
+"""Tasks: where questions come from, one file per kind of source."""

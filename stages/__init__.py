@@ -1,0 +1,1 @@
+"""DVC stages, one thin file each: read, one call into luthier, write."""
