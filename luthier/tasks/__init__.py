@@ -1,1 +1,42 @@
-"""Tasks: where questions come from, one file per kind of source."""
+"""The tasks by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from luthier.errors import InputError
+
+if TYPE_CHECKING:
+    from luthier.task import Task
+
+
+def _mixed(source: str = "") -> Task:
+    from luthier.tasks.mixed import MixedSuite
+
+    return MixedSuite([name.strip() for name in source.split(",") if name.strip()])
+
+
+TASKS: dict[str, Callable[[str], Task]] = {
+    "mixed": _mixed,
+}
+"""Name -> factory. The argument is where the questions come from: a local file or folder, or a hub id;
+for `mixed`, the names of the families to keep, separated by commas."""
+
+
+def open_task(name: str, source: str = "") -> Task:
+    """The task of a name.
+
+    Args:
+        name: Key of `TASKS`.
+        source: Local file or folder, or hub id; "" for the task's own default.
+
+    Raises:
+        InputError: the name is unknown (near matches are named), or the task refuses the source.
+    """
+    if name not in TASKS:
+        near = difflib.get_close_matches(name.lower(), TASKS, n=3, cutoff=0.5)
+        meant = f"did you mean {' or '.join(near)}?" if near else f"use one of: {', '.join(TASKS)}"
+        raise InputError(f"task {name!r} is unknown", where="task", fix=meant)
+    return TASKS[name](source)

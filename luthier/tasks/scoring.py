@@ -1,0 +1,78 @@
+"""Normalisers shared by the tasks: what counts as the same answer.
+
+An answer is compared as a whole: text that merely contains the reference somewhere is wrong. Only a
+lead-in ("The answer is ...", "Answer: ..."), surrounding punctuation, case and spacing are forgiven.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+from luthier.task import Score
+
+_LEAD_IN = re.compile(
+    r"^(?:so\s+|thus\s+|therefore,?\s+)?(?:the\s+)?(?:final\s+)?answer(?:\s+is\s*:?|\s*[:=])\s*", re.I
+)
+_EDGES = " \t\r\n.,;:!?\"'`*"
+_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?")
+_UNITS = re.compile(r"^([+-]?)\s*[$€£]\s*|\s*(?:\\?%)$")
+
+
+def plain(text: str) -> str:
+    """An answer without lead-in, outer punctuation, case and repeated spaces."""
+    return re.sub(r"\s+", " ", _LEAD_IN.sub("", text.strip()).strip(_EDGES)).casefold()
+
+
+def number(text: str) -> Decimal | None:
+    """The number that a text is, or None when it is anything else.
+
+    Thousands separators, one currency sign before and one percent sign after are dropped, as the
+    GSM8K and MATH normalisers do: "60%" is 60 and not 0.6.
+    """
+    bare = _UNITS.sub(r"\1", _UNITS.sub(r"\1", plain(_keep_point(text))))
+    bare = bare.replace("−", "-")
+    if not bare or not _NUMBER.fullmatch(bare) or not any(c.isdigit() for c in bare):
+        return None
+    try:
+        return Decimal(bare.replace(",", ""))
+    except InvalidOperation:
+        return None
+
+
+def same_number(answer: str, reference: str, tolerance: float = 1e-6) -> bool:
+    """Whether both are numbers and differ by at most `tolerance` (absolute); two integers must be equal."""
+    left, right = number(answer), number(reference)
+    if left is None or right is None:
+        return False
+    return abs(left - right) <= Decimal(str(tolerance))
+
+
+def items(text: str) -> tuple[str, ...]:
+    """The plain items of a comma-separated list, spaces around commas and outer brackets ignored."""
+    inner = plain(text).strip("[](){} ")
+    return tuple(item.strip(_EDGES) for item in inner.split(","))
+
+
+def same_text(answer: str, reference: str) -> bool:
+    """Whether two answers are equal as plain text, as numbers or as lists; an empty answer never is."""
+    if not plain(answer):
+        return False
+    if number(reference) is not None:
+        return same_number(answer, reference)
+    if "," in reference:
+        return items(answer) == items(reference)
+    return plain(answer) == plain(reference)
+
+
+def judge(correct: bool, answer: str, reference: str) -> Score:
+    """A 0/1 score with the sentence that text-reading searches learn from."""
+    if correct:
+        return Score(1.0, "Correct.")
+    shown = re.sub(r"\s+", " ", answer).strip()[:120]
+    return Score(0.0, f"Expected {reference!r}, but the answer was {shown!r}." if shown else "No answer was given.")
+
+
+def _keep_point(text: str) -> str:
+    """Give ".5" its leading zero, so that stripping punctuation does not turn it into 5."""
+    return re.sub(r"(?<![\d.])\.(?=\d)", "0.", text)
