@@ -1,12 +1,14 @@
-"""Files that are either whole or absent: atomic writes, digests, JSON Lines."""
+"""Files that are either whole or absent: atomic writes, digests, JSON Lines; and a lock between processes."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +93,27 @@ def digest_folder(path: Path) -> str:
     """SHA-256 over the sorted relative names and digests of a folder's files."""
     lines = [f"{digest_file(p)}  {p.relative_to(path).as_posix()}" for p in sorted(path.rglob("*")) if p.is_file()]
     return digest_text("\n".join(lines))
+
+
+@contextmanager
+def locked(path: Path, waiting: Callable[[str], None] = lambda holder: None) -> Iterator[int]:
+    """Hold an exclusive lock on a file; the operating system drops it when its last holder ends.
+
+    Args:
+        path: The lock file, made with its folder if absent. It holds the process id of the holder.
+        waiting: Called once with the holder's process id if the lock is taken, before waiting for it.
+
+    Yields:
+        The lock's file descriptor; a child process that inherits it keeps the lock while it lives.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting(path.read_text().strip())
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield file.fileno()

@@ -1,0 +1,280 @@
+"""Where a checkpoint comes from, read from files: the code's revision, the parameters and the DVC pipeline.
+
+Git and DVC are used through their files and command lines alone, so reading costs milliseconds and works
+inside a running stage, when `dvc.lock` does not know that stage yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from luthier.errors import InputError
+from luthier.files import digest_text
+
+PIPELINE_FILE, LOCK_FILE, PARAMS_FILE = "dvc.yaml", "dvc.lock", "params.yaml"
+# The pipeline itself writes this file while it runs, so a change in it is not a change of the code.
+WRITTEN_BY_PIPELINE = frozenset({LOCK_FILE})
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The code's revision.
+
+    Attributes:
+        commit: Full git commit.
+        changed: Paths that differ from it (modified or untracked, not ignored), without `dvc.lock`.
+    """
+
+    commit: str
+    changed: tuple[str, ...]
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the commit alone does not say what ran."""
+        return bool(self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a stage wrote: DVC's digest, bytes, number of files, and JSON Lines rows (None: no such rows)."""
+
+    path: str
+    md5: str
+    bytes: int
+    files: int
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageFacts:
+    """One stage as it last ran: digests of what it read, by path, and what it wrote."""
+
+    name: str
+    deps: Mapping[str, str]
+    outs: tuple[Output, ...]
+
+    def to_json(self) -> str:
+        """One line of JSON, without loss."""
+        return json.dumps(asdict(self) | {"deps": dict(self.deps)}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> StageFacts:
+        """Inverse of `to_json`."""
+        row = json.loads(text)
+        return cls(row["name"], row["deps"], tuple(Output(**out) for out in row["outs"]))
+
+
+def find_root(start: Path | None = None) -> Path:
+    """The project's folder: `DVC_ROOT`, or the nearest folder upward that holds a `dvc.yaml`.
+
+    Raises:
+        InputError: there is none.
+    """
+    if start is None and os.environ.get("DVC_ROOT"):
+        return Path(os.environ["DVC_ROOT"])
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / PIPELINE_FILE).is_file():
+            return folder
+    raise InputError(f"no {PIPELINE_FILE} here or above", where=str(here), fix="run in the project's folder")
+
+
+def read_code(root: Path) -> Code:
+    """Commit and changed paths of the git repository at `root`.
+
+    Raises:
+        InputError: not a git repository, or one without a commit.
+    """
+    try:
+        commit = _git(root, "rev-parse", "HEAD").strip()
+        status = _git(root, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise InputError(
+            "not a git repository with a commit, so a checkpoint's code cannot be named",
+            where=str(root),
+            fix="git init && git add . && git commit",
+        ) from error
+    changed = sorted({entry[3:] for entry in status.split("\0") if entry} - WRITTEN_BY_PIPELINE)
+    return Code(commit, tuple(changed))
+
+
+def read_params(root: Path) -> str:
+    """Text of `params.yaml` and of the profile that it names, the profile under a comment line.
+
+    Raises:
+        InputError: `params.yaml` is missing or is not YAML.
+    """
+    path = root / PARAMS_FILE
+    text = _read_text(path, fix="run in the project's folder")
+    profile = (_load_yaml(text, path) or {}).get("profile")
+    profile_path = root / "profiles" / f"{profile}.yaml"
+    if profile and profile_path.is_file():
+        text += f"\n# profiles/{profile}.yaml\n" + profile_path.read_text(encoding="utf-8")
+    return text
+
+
+def params_digest(root: Path) -> str:
+    """SHA-256 of `read_params`."""
+    return digest_text(read_params(root))
+
+
+def packages_digest(root: Path) -> str:
+    """SHA-256 over the package locks in `requirements/`, or "none" when there are none."""
+    locks = sorted((root / "requirements").glob("*.lock"))
+    if not locks:
+        return "none"
+    return digest_text("\n".join(f"{lock.name}\n{lock.read_text(encoding='utf-8')}" for lock in locks))
+
+
+def read_stages(root: Path) -> dict[str, StageFacts]:
+    """Every stage that `dvc.lock` knows, by name; empty when nothing ran yet.
+
+    Raises:
+        InputError: the lock file is broken.
+    """
+    path = root / LOCK_FILE
+    if not path.is_file():
+        return {}
+    rows = (_load_yaml(path.read_text(encoding="utf-8"), path) or {}).get("stages", {})
+    return {name: _facts(root, name, row) for name, row in sorted(rows.items())}
+
+
+def running_stage(root: Path, name: str) -> StageFacts:
+    """A stage that is running now: what it reads, from `dvc.yaml`, with digests from its upstream's lock.
+
+    `dvc.lock` learns about a stage when it ends, so its outputs are not in here. Code folders have no digest of
+    their own ("" here): the git commit holds them.
+
+    Raises:
+        InputError: `dvc.yaml` has no such stage, or uses a value that `params.yaml` lacks.
+    """
+    stages = read_stages(root)
+    known = {out.path: out.md5 for facts in stages.values() for out in facts.outs}
+    deps: dict[str, str] = {}
+    for path in sorted(_declared_deps(root, name)):
+        inside = {out: md5 for out, md5 in known.items() if _related(path, out)}
+        if inside:
+            deps.update(inside)
+        else:
+            file = root / path
+            deps[path] = hashlib.md5(file.read_bytes()).hexdigest() if file.is_file() else ""
+    return StageFacts(name, deps, ())
+
+
+def upstream(stage: StageFacts, stages: Mapping[str, StageFacts]) -> tuple[StageFacts, ...]:
+    """All stages that `stage` was made from, nearest first, each once."""
+    found: dict[str, StageFacts] = {}
+    frontier = [stage]
+    while frontier:
+        layer = [parent for child in frontier for parent in parents(child, stages) if parent.name not in found]
+        frontier = list({parent.name: parent for parent in layer}.values())
+        found.update({parent.name: parent for parent in frontier})
+    return tuple(found.values())
+
+
+def parents(stage: StageFacts, stages: Mapping[str, StageFacts]) -> list[StageFacts]:
+    """The stages whose outputs `stage` reads, by name."""
+    return [
+        other
+        for name, other in sorted(stages.items())
+        if name != stage.name and any(_related(dep, out.path) for dep in stage.deps for out in other.outs)
+    ]
+
+
+def _facts(root: Path, name: str, row: Mapping[str, Any]) -> StageFacts:
+    deps = {dep["path"]: str(dep.get("md5", "")) for dep in row.get("deps", [])}
+    outs = [
+        Output(
+            path=out["path"],
+            md5=str(out.get("md5", "")),
+            bytes=int(out.get("size", 0)),
+            files=int(out.get("nfiles", 1)),
+            rows=_count_rows(root / out["path"]),
+        )
+        for out in row.get("outs", [])
+    ]
+    return StageFacts(name, deps, tuple(outs))
+
+
+def _declared_deps(root: Path, name: str) -> list[str]:
+    path = root / PIPELINE_FILE
+    document = _load_yaml(_read_text(path, fix="run in the project's folder"), path) or {}
+    params = _load_yaml(_read_text(root / PARAMS_FILE, fix="write one"), root / PARAMS_FILE) or {}
+    base, _, item = name.partition("@")
+    stage = document.get("stages", {}).get(base)
+    if stage is None:
+        raise InputError(f"has no stage {base!r}", where=str(path), fix=f"add the stage {base!r}, or name another")
+    scope = params | {"item": _matrix_item(stage, params, item)}
+    deps = stage.get("do", stage).get("deps", [])
+    return [_fill(dep if isinstance(dep, str) else next(iter(dep)), scope, path) for dep in deps]
+
+
+def _matrix_item(stage: Mapping[str, Any], params: Mapping[str, Any], item: str) -> Any:
+    """Values behind `sft@mas_architect`: DVC joins a matrix combination's values with "-"."""
+    matrix = stage.get("matrix")
+    if not isinstance(matrix, Mapping):
+        return item
+    combinations: Iterator[dict[str, Any]] = iter([{}])
+    for key, values in matrix.items():
+        listed = params.get(values[2:-1].strip(), []) if isinstance(values, str) else values
+        combinations = iter([{**row, key: value} for row in combinations for value in listed])
+    for row in combinations:
+        if "-".join(str(value) for value in row.values()) == item:
+            return row
+    return {}
+
+
+def _fill(text: str, scope: Mapping[str, Any], where: Path) -> str:
+    def value_of(match: re.Match[str]) -> str:
+        value: Any = scope
+        for part in match.group(1).strip().split("."):
+            if not isinstance(value, Mapping) or part not in value:
+                raise InputError(f"no value for {match.group(0)}", where=str(where), fix=f"set it in {PARAMS_FILE}")
+            value = value[part]
+        return str(value)
+
+    return re.sub(r"\$\{([^}]+)\}", value_of, text)
+
+
+def _related(dep: str, out: str) -> bool:
+    """Whether a dependency is an output, lies in it, or holds it."""
+    dep, out = dep.rstrip("/"), out.rstrip("/")
+    return dep == out or dep.startswith(out + "/") or out.startswith(dep + "/")
+
+
+def _count_rows(path: Path) -> int | None:
+    files = [path] if path.suffix == ".jsonl" and path.is_file() else sorted(path.rglob("*.jsonl"))
+    if not files:
+        return None
+    return sum(file.read_bytes().count(b"\n") for file in files)
+
+
+def _read_text(path: Path, fix: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read the file ({error.strerror})", where=str(path), fix=fix) from error
+
+
+def _load_yaml(text: str, path: Path) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"not valid YAML ({error})", where=str(path), fix="restore the file") from error
+
+
+def _git(root: Path, *arguments: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return subprocess.run(
+        ["git", *arguments], cwd=root, env=environment, check=True, capture_output=True, text=True
+    ).stdout
