@@ -15,6 +15,7 @@ from itertools import combinations
 from random import Random
 from typing import Any, Literal
 
+from luthier.tasks.syllogisms import follows
 from luthier.tasks.words import WORDS
 
 Kind = Literal["one_step", "two_step", "three_step", "no_tool", "unshown"]
@@ -171,6 +172,8 @@ def _ransom_note(seed: int) -> Draft | None:
 def _syllogism(seed: int) -> Draft | None:
     entry = _gym("syllogism")[seed]
     one, two, conclusion = (entry["metadata"][key] for key in ("premise1", "premise2", "conclusion"))
+    if follows((one, two), conclusion) is not (entry["answer"] == "Yes"):
+        return None
     wordings = (
         "Consider these statements: {one}. {two}.\nDoes it logically follow that: {conclusion}? (Answer Yes or No)",
         "{one}. {two}.\nDoes it follow that: {conclusion}? (Answer Yes or No)",

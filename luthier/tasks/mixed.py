@@ -7,7 +7,6 @@ same question cannot leak it from one split into another, whatever counts and se
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from luthier.errors import InputError
@@ -15,6 +14,7 @@ from luthier.question import SPLITS, Question, Split
 from luthier.task import Score
 from luthier.tasks.families import FAMILIES, Draft
 from luthier.tasks.scoring import judge, same_text
+from luthier.tasks.splits import content_split, stable_hash
 
 _RANGE = 1_000_000_000
 """Seeds per split: train [0, 1e9), validation [1e9, 2e9), test [2e9, 3e9)."""
@@ -52,7 +52,7 @@ class MixedSuite:
             raise InputError(f"field split: {split!r} is unknown", where="mixed", fix=f"use one of {', '.join(SPLITS)}")
         if count < 0:
             raise InputError(f"field count: {count} is negative", where="mixed", fix="ask for 0 or more questions")
-        start = SPLITS.index(split) * _RANGE + _hash(f"start:{seed}") % (_RANGE // 2)
+        start = SPLITS.index(split) * _RANGE + stable_hash(f"start:{seed}") % (_RANGE // 2)
         cursors = dict.fromkeys(self.families, start)
         seen: set[str] = set()
         questions: list[Question] = []
@@ -97,14 +97,9 @@ class MixedSuite:
 
 
 def split_of(family: str, subject: str) -> Split:
-    """The split that a subject belongs to: three fifths train, one fifth each validation and test."""
-    share = _hash(f"{family}\n{subject}") % 5
-    return "train" if share < 3 else "validation" if share == 3 else "test"
+    """The split that a subject belongs to, by its content alone."""
+    return content_split(f"{family}\n{subject}")
 
 
 def _subject_key(family: str, draft: Draft) -> str:
     return f"{family}\n{draft.subject}"
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -76,3 +76,10 @@ def judge(correct: bool, answer: str, reference: str) -> Score:
 def _keep_point(text: str) -> str:
     """Give ".5" its leading zero, so that stripping punctuation does not turn it into 5."""
     return re.sub(r"(?<![\d.])\.(?=\d)", "0.", text)
+
+
+def final_answer(text: str) -> str:
+    """What a worked solution ends in: after the last "answer is" on its last line, else the whole text."""
+    last_line = text.strip().rsplit("\n", 1)[-1]
+    found = list(re.finditer(r"\b(?:answer\s+is|answer)\s*:?\s+(?=\S)", last_line, re.IGNORECASE))
+    return last_line[found[-1].end() :] if found else text

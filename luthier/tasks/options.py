@@ -1,0 +1,78 @@
+"""Multiple choice: options in an order of our own, and answers by letter or by text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from random import Random
+from string import ascii_uppercase
+
+from luthier.tasks.scoring import plain
+
+_SPEAKS_OF_OTHERS = re.compile(
+    r"(?i:\b(?:the|of|both|all|none|neither|either) above\b|\bof (?:these|the (?:other )?options)\b)"
+    r"|(?i:\boptions? \(?[a-j]\b)"
+    r"|\b[A-J]\)?,? (?:and|or|nor|&) \(?[A-J]\b|\b(?i:both|either|neither|only|not) \(?[B-H]\b"
+)
+_LEAD_IN = re.compile(
+    r"^(?:the\s+)?(?:correct\s+|final\s+)?(?:answer|option|choice)\s*(?:is\s*:?|[:=])\s*", re.IGNORECASE
+)
+_LETTERED = re.compile(r"(?:option|choice)?\s*\(?([a-z])\)?\s*[.):]?", re.I)
+_LETTER_AND_TEXT = re.compile(r"(?:\(([a-z])\)\s*[.:]?|([a-z])[.):])\s+(.+)", re.I | re.S)
+
+
+def permute(options: Sequence[str], key: str) -> tuple[int, ...]:
+    """The order in which to show the options: place i shows the published option `permutation[i]`.
+
+    Seeded by `key` alone, so that a question looks the same in every run. Options that speak of each
+    other ("none of the above", "A and B") keep their published order: moving them would change them.
+    """
+    order = list(range(len(options)))
+    if not any(_SPEAKS_OF_OTHERS.search(option) for option in options):
+        Random(f"options:{key}").shuffle(order)
+    return tuple(order)
+
+
+def render(options: Sequence[str]) -> str:
+    """One lettered option a line: "(A) ..."."""
+    return "\n".join(f"({ascii_uppercase[place]}) {option}" for place, option in enumerate(options))
+
+
+def same_choice(answer: str, letter: str, options: Sequence[str]) -> bool:
+    """Whether an answer chooses the option of a letter.
+
+    "B", "(b)", "B)", "B.", "(B) its text" and its text alone all choose B. A letter before the text of
+    another option chooses nothing, nor does a text that only contains the option's.
+    """
+    wanted = letter.strip("() ").upper()
+    place = ascii_uppercase.index(wanted)
+    bare = _bare(answer)
+    if only := _LETTERED.fullmatch(bare):
+        return only[1].upper() == wanted
+    if both := _LETTER_AND_TEXT.fullmatch(bare):
+        if (both[1] or both[2]).upper() != wanted:
+            return False
+        bare = both[3]
+    return bool(plain(bare)) and place < len(options) and plain(bare) == plain(options[place])
+
+
+def split_options(text: str) -> tuple[str, tuple[str, ...]]:
+    """Part a published text into what stands before its lettered options, and these options.
+
+    Returns:
+        (text, ()) when the text does not end in the lines "(A) ...", "(B) ...", and so on from A.
+    """
+    lines = text.rstrip().split("\n")
+    options: list[tuple[str, str]] = []
+    while lines and (match := re.fullmatch(r"\(([A-Z])\)\s*(.*\S)\s*", lines[-1])):
+        options.insert(0, (match[1], match[2]))
+        lines.pop()
+    letters = "".join(letter for letter, _ in options)
+    if len(options) < 2 or letters != ascii_uppercase[: len(options)]:
+        return text, ()
+    return "\n".join(lines), tuple(option for _, option in options)
+
+
+def _bare(answer: str) -> str:
+    """The answer without lead-in and quotes; brackets and the closing mark of a letter are kept."""
+    return _LEAD_IN.sub("", answer.strip(), count=1).strip(" \t\r\n\"'`*")
