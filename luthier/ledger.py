@@ -1,0 +1,415 @@
+"""`Ledger`: who pays for every token, and the limits that no one may overshoot.
+
+Two figures are kept for each entry. *Paid* is what really went to an engine: a stored answer costs nothing.
+*As if alone* is what the same work costs with an empty store and no accident: it counts a stored answer at
+its price, and each purpose once.
+
+Resuming. An entry's identity is (run, context, purpose, part). The purpose says what the call was for, and
+is the same when a killed run is started again: the n-th use of an execution, and the index of the call in
+it. So a replay finds its entry already there:
+
+* a stored answer whose entry exists adds nothing, neither paid nor as if alone;
+* a stored answer without an entry (another run paid for it) adds an entry with zero paid;
+* a real payment is always entered. If its purpose already has an entry (the stored row was repaired away,
+  or the same attempt failed again after a restart), it adds to paid and not to as if alone.
+
+Answers are stored and entered in one transaction, so no call is paid twice and none is lost, with one
+exception that nothing can avoid: calls in flight when a process is killed. Their reservations stay behind;
+`lost` reports them at their upper bound, and they count against limits on *paid*, because the engine may
+have done the work. (Ours throughout; reserve before spend, then settle, as optimizers.md 11.2 asks.)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+from luthier.budget import NUMBERS, UNITS, Amount, Budget, Forecast, Price, show
+from luthier.errors import BudgetExhausted, InputError
+from luthier.files import digest_text
+from luthier.target import Role, Usage
+
+__all__ = ["UNITS", "Account", "Amount", "Budget", "Context", "Entry", "Forecast", "Journal", "Ledger", "Line", "Price"]
+
+Account = Literal["data", "train", "search", "use", "test"]
+"""Who pays. `test` is reported and never limits (optimizers.md 11.2)."""
+UNLIMITED: Account = "test"
+
+_PATIENCE_SECONDS, _POLL_SECONDS = 600.0, 0.05
+_PAID, _ALONE = [f"paid_{n}" for n in NUMBERS], [f"alone_{n}" for n in NUMBERS]
+_FIELDS = ("run", "key", "nth", "account", "role", "method", "phase", "split", "seed", "scope", "purpose", "part")
+_COLUMNS = (*_FIELDS, "cached", *_PAID, *_ALONE, "problem", "target")
+_TABLES = (
+    f"CREATE TABLE IF NOT EXISTS entries (seq INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(_COLUMNS)},"
+    " UNIQUE (run, key, nth))",
+    f"CREATE TABLE IF NOT EXISTS tallies (run, account, basis, {', '.join(NUMBERS)},"
+    " PRIMARY KEY (run, account, basis)) WITHOUT ROWID",
+    f"CREATE TABLE IF NOT EXISTS reservations (id INTEGER PRIMARY KEY AUTOINCREMENT, run, account, owner,"
+    f" {', '.join(NUMBERS)})",
+    "CREATE INDEX IF NOT EXISTS reservations_of_run ON reservations (run)",
+)
+
+
+class Journal(Protocol):
+    """Where a ledger keeps its tables; `luthier.store.Store` is one."""
+
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        """One atomic write, alone in the file; nested uses join the outer one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """On whose behalf a call is made. `scope` separates steps of a method that resumes by itself."""
+
+    account: Account
+    role: Role
+    method: str
+    phase: str
+    split: str = ""
+    seed: int = 0
+    scope: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("account", self.account, Account), ("role", self.role, Role)):
+            if value not in get_args(known):
+                raise InputError(f"field {name}: {value!r} is unknown", fix=f"use one of {', '.join(get_args(known))}")
+
+    @property
+    def values(self) -> tuple[str | int, ...]:
+        """The fields in order, as columns."""
+        return (self.account, self.role, self.method, self.phase, self.split, self.seed, self.scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger; never changed once written.
+
+    Attributes:
+        context: Account, role, method, phase, split, seed.
+        purpose: What it was for; equal after a restart.
+        part: "answer", "failed N" (N-th failed attempt, from 0) or "rollout".
+        cached: The answer came from the store, or from an equal request of the same batch.
+        paid, alone: See the module's text.
+        problem: What went wrong with this attempt, "" when nothing.
+        target: Fingerprint of the model.
+    """
+
+    context: Context
+    purpose: str
+    part: str
+    cached: bool
+    paid: Amount
+    alone: Amount
+    problem: str = ""
+    target: str = ""
+
+    @property
+    def key(self) -> str:
+        """Identity within a run."""
+        return digest_text(json.dumps([*self.context.values, self.purpose, self.part]))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Totals of one account x role x method x phase."""
+
+    account: str
+    role: str
+    method: str
+    phase: str
+    paid: Amount
+    alone: Amount
+    entries: int
+    cached: int
+    problems: int
+
+
+class Ledger:
+    """The accounts of one run. Several processes may open the same run on one store and share its limits.
+
+    Args:
+        journal: The store.
+        budget: Limits on the sum over all accounts but `test`.
+        run: Name of the run; the same name after a kill continues it.
+        prices: Price of each role's tokens; a role without one has an unknown price.
+        counts: What the limits hold for: "paid" guards money; "alone" makes a search stop at the same
+            spend however warm the store is, which equal-cost comparisons need.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        budget: Budget | None = None,
+        *,
+        run: str,
+        prices: Mapping[Role, Price] | None = None,
+        counts: Literal["paid", "alone"] = "paid",
+    ) -> None:
+        self.budget, self.run, self.counts = budget or Budget(), run, counts
+        self.stopped: BudgetExhausted | None = None
+        self._journal, self._prices = journal, dict(prices or {})
+        self._owner = _owner(os.getpid())
+        self._uses: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._slowest = 0.0
+        with journal.transaction() as db:
+            for statement in _TABLES:
+                db.execute(statement)
+            self._bury(db)
+
+    def amount(self, role: Role, usage: Usage) -> Amount:
+        """A usage with its price.
+
+        Raises:
+            InputError: `budget.price` is set and the role has no price, so that the limit cannot hold.
+        """
+        price = self._prices.get(role)
+        if price is None and self.budget.price is not None:
+            raise InputError(
+                f"field price: role {role!r} has no price, so budget.price cannot be held",
+                where="budget",
+                fix=f"give prices for {role!r} or remove budget.price",
+            )
+        pico = None if price is None else price.picodollars(usage.prompt_tokens, usage.completion_tokens)
+        if usage == Usage():
+            pico = 0
+        return Amount(0, usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.seconds, pico)
+
+    def nth_use(self, context: Context, subject: str) -> int:
+        """How often this process used `subject` in this context before; part of a default purpose."""
+        key = digest_text(json.dumps([*context.values, subject]))
+        self._uses[key] += 1
+        return self._uses[key] - 1
+
+    def nth_failure(self, context: Context, purpose: str) -> int:
+        """How many failed attempts this process entered for a purpose before."""
+        key = digest_text(json.dumps([*context.values, purpose]))
+        self._failures[key] += 1
+        return self._failures[key] - 1
+
+    def reserve(self, account: Account, need: Amount) -> int:
+        """Set the worst case of one unit of work aside, before spending.
+
+        Raises:
+            BudgetExhausted: it might overshoot a limit; the ledger refuses from then on.
+        """
+        ids, refused = self.reserve_many(account, [need])
+        if refused is not None:
+            self.stop(refused)
+        return ids[0]
+
+    def reserve_many(self, account: Account, needs: Sequence[Amount]) -> tuple[list[int], BudgetExhausted | None]:
+        """Reserve in order as many as fit; the second value says why the next one did not.
+
+        When nothing fits only because other processes hold reservations, waits for them to settle. Nobody
+        knows the seconds of a call beforehand: each call is reserved at the slowest pace seen by this
+        ledger (0 before the first), so only `seconds` may be passed, by the error of that estimate.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            ids, refused, foreign = self._try(account, needs)
+            if ids or refused is None or not foreign or time.monotonic() > deadline:
+                return ids, refused
+            time.sleep(_POLL_SECONDS)
+
+    def settle(self, reserved: Sequence[int], entries: Sequence[Entry]) -> None:
+        """Replace reservations by what was really spent. Joins an open transaction of the journal."""
+        with self._journal.transaction() as db:
+            db.executemany("DELETE FROM reservations WHERE id = ?", [(number,) for number in reserved])
+            added: dict[tuple[str, str], Amount] = {}
+            for entry in entries:
+                for basis, amount in self._append(db, entry):
+                    slot = (entry.context.account, basis)
+                    added[slot] = added.get(slot, Amount()) + amount
+            for (account, basis), amount in sorted(added.items()):
+                self._tally(db, account, basis, amount)
+        for entry in entries:
+            if entry.paid.calls and entry.paid.seconds:
+                self._slowest = max(self._slowest, entry.paid.seconds / entry.paid.calls)
+
+    def known(self, entries: Sequence[Entry]) -> list[bool]:
+        """For each entry, whether this run already holds it."""
+        with self._journal.transaction() as db:
+            query = "SELECT 1 FROM entries WHERE run = ? AND key = ?"
+            return [db.execute(query, (self.run, entry.key)).fetchone() is not None for entry in entries]
+
+    def stop(self, reason: BudgetExhausted) -> None:
+        """Refuse every limited account from now on, and say why.
+
+        Raises:
+            BudgetExhausted: always.
+        """
+        self.stopped = self.stopped or reason
+        raise reason
+
+    def spent(self, basis: Literal["paid", "alone"] = "paid", *accounts: Account) -> Amount:
+        """Total of the run over some accounts (default: all that limits hold for)."""
+        with self._journal.transaction() as db:
+            return self._spent(db, basis, accounts or _limited())
+
+    def lost(self) -> Amount:
+        """Upper bound of what was in flight when processes of this run were killed; not part of `paid`."""
+        with self._journal.transaction() as db:
+            self._bury(db)
+            rows = db.execute(f"SELECT {', '.join(NUMBERS)} FROM reservations WHERE run = ? AND owner = ''", [self.run])
+            return sum((Amount(*row) for row in rows.fetchall()), Amount())
+
+    def totals(self, runs: Sequence[str] = ()) -> list[Line]:
+        """Totals by account x role x method x phase, of this run or of the runs named."""
+        names = list(runs) or [self.run]
+        sums = ", ".join(_sum(column) for column in (*_PAID, *_ALONE))
+        group = "account, role, method, phase"
+        query = (
+            f"SELECT {group}, COUNT(*), SUM(cached), SUM(problem != ''), {sums} FROM entries"
+            f" WHERE run IN ({', '.join('?' * len(names))}) GROUP BY {group} ORDER BY {group}"
+        )
+        with self._journal.transaction() as db:
+            rows = db.execute(query, names).fetchall()
+        half = 7 + len(NUMBERS)
+        return [Line(*row[:4], Amount(*row[7:half]), Amount(*row[half:]), *row[4:7]) for row in rows]
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries of the run in the order of writing."""
+        query = f"SELECT {', '.join(_COLUMNS)} FROM entries WHERE run = ? ORDER BY seq"
+        with self._journal.transaction() as db:
+            rows = db.execute(query, [self.run]).fetchall()
+        for row in rows:
+            half, end = 13 + len(NUMBERS), 13 + 2 * len(NUMBERS)
+            paid, alone = Amount(*row[13:half]), Amount(*row[half:end])
+            yield Entry(Context(*row[3:10]), row[10], row[11], bool(row[12]), paid, alone, row[end], row[end + 1])
+
+    def pace(self, target: str) -> float | None:
+        """Seconds per paid call of a target over all runs of this store; None before the first."""
+        query = (
+            "SELECT SUM(paid_seconds), SUM(paid_calls) FROM entries WHERE target = ? AND cached = 0 AND problem = ''"
+        )
+        with self._journal.transaction() as db:
+            seconds, calls = db.execute(query, [target]).fetchone()
+        return seconds / calls if calls else None
+
+    def render(self) -> str:
+        """The totals as an aligned table: paid, and as if alone."""
+        columns = ("rollouts", "calls", "prompt_tokens", "completion_tokens", "seconds", "price")
+        rows = [("account", "role", "method", "phase", "", *(c.replace("_", " ") for c in columns))]
+        for line in self.totals():
+            for name, amount in (("paid", line.paid), ("as if alone", line.alone)):
+                who = (line.account, line.role, line.method, line.phase)
+                rows.append((*who, name, *(show(amount.get(c), c) for c in columns)))
+        if (lost := self.lost()).calls:
+            rows.append(("", "", "", "", "lost (at most)", *(show(lost.get(c), c) for c in columns)))
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        aligned = [
+            [c.ljust(w) if i < 5 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))] for r in rows
+        ]
+        return "\n".join("  ".join(row).rstrip() for row in aligned)
+
+    def _try(self, account: Account, needs: Sequence[Amount]) -> tuple[list[int], BudgetExhausted | None, bool]:
+        with self._journal.transaction() as db:
+            self._bury(db)
+            limited = account != UNLIMITED
+            total, foreign = self._committed(db) if limited else (Amount(), False)
+            ids: list[int] = []
+            for need in needs:
+                if need == Amount():
+                    ids.append(0)
+                    continue
+                if limited and self.stopped is not None:
+                    return ids, self.stopped, False
+                need += Amount(seconds=need.calls * self._slowest)
+                total += need
+                over = self.budget.exceeded(total) if limited else None
+                if over is not None:
+                    unit, allowed, needed = over
+                    return ids, BudgetExhausted(unit, allowed=allowed, needed=needed, account=account), foreign
+                values = (self.run, account, self._owner, *need.numbers)
+                marks = ", ".join("?" * len(values))
+                insert = f"INSERT INTO reservations (run, account, owner, {', '.join(NUMBERS)}) VALUES ({marks})"
+                ids.append(int(db.execute(insert, values).lastrowid or 0))
+            return ids, None, foreign
+
+    def _committed(self, db: sqlite3.Connection) -> tuple[Amount, bool]:
+        total = self._spent(db, self.counts, _limited())
+        query = f"SELECT owner, {', '.join(NUMBERS)} FROM reservations WHERE run = ? AND account != ?"
+        foreign = False
+        for owner, *numbers in db.execute(query, (self.run, UNLIMITED)).fetchall():
+            if owner or self.counts == "paid":
+                total += Amount(*numbers)
+            foreign = foreign or owner not in ("", self._owner)
+        return total, foreign
+
+    def _spent(self, db: sqlite3.Connection, basis: str, accounts: Sequence[Account]) -> Amount:
+        marks = ", ".join("?" * len(accounts))
+        query = (
+            f"SELECT {', '.join(NUMBERS)} FROM tallies WHERE run = ? AND basis = ? AND account IN ({marks})"
+            " ORDER BY account"
+        )
+        rows = db.execute(query, (self.run, basis, *accounts)).fetchall()
+        return sum((Amount(*row) for row in rows), Amount())
+
+    def _append(self, db: sqlite3.Connection, entry: Entry) -> list[tuple[str, Amount]]:
+        key, alone, nth = entry.key, entry.alone, 0
+        holds = "SELECT COUNT(*) FROM entries WHERE run = ? AND key = ?"
+        if nth := db.execute(holds, (self.run, key)).fetchone()[0]:
+            if entry.cached:
+                return []
+            alone = Amount()
+        row = (self.run, key, nth, *entry.context.values, entry.purpose, entry.part, int(entry.cached))
+        values = (*row, *entry.paid.numbers, *alone.numbers, entry.problem, entry.target)
+        marks = ", ".join("?" * len(values))
+        db.execute(f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({marks})", values)
+        return [("alone", alone), ("paid", entry.paid)]
+
+    def _tally(self, db: sqlite3.Connection, account: str, basis: str, amount: Amount) -> None:
+        slot = (self.run, account, basis)
+        old = f"SELECT {', '.join(NUMBERS)} FROM tallies WHERE run = ? AND account = ? AND basis = ?"
+        row = db.execute(old, slot).fetchone()
+        total = amount if row is None else Amount(*row) + amount
+        values = (*slot, *total.numbers)
+        db.execute(f"INSERT OR REPLACE INTO tallies VALUES ({', '.join('?' * len(values))})", values)
+
+    def _bury(self, db: sqlite3.Connection) -> None:
+        """Reservations of dead processes: rollouts are given back, calls in flight become `lost`."""
+        owners = db.execute("SELECT DISTINCT owner FROM reservations WHERE run = ? AND owner != ''", [self.run])
+        for (owner,) in owners.fetchall():
+            if owner != self._owner and not _alive(owner):
+                db.execute("DELETE FROM reservations WHERE run = ? AND owner = ? AND calls = 0", (self.run, owner))
+                db.execute("UPDATE reservations SET owner = '' WHERE run = ? AND owner = ?", (self.run, owner))
+
+
+def _limited() -> tuple[Account, ...]:
+    return tuple(account for account in get_args(Account) if account != UNLIMITED)
+
+
+def _sum(column: str) -> str:
+    """SQL sum that is NULL as soon as one part is unknown."""
+    return f"CASE WHEN COUNT({column}) = COUNT(*) THEN SUM({column}) END"
+
+
+def _owner(pid: int) -> str:
+    return f"{socket.gethostname()}:{pid}:{_start_ticks(pid)}"
+
+
+def _alive(owner: str) -> bool:
+    """Whether a reservation's process still runs; another host's is taken to be alive."""
+    host, pid, _ = owner.rsplit(":", 2)
+    return host != socket.gethostname() or (_start_ticks(int(pid)) != "" and owner == _owner(int(pid)))
+
+
+def _start_ticks(pid: int) -> str:
+    """Start time of a process (clock ticks since boot), so that a reused id is not mistaken; "" when gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    state, *rest = stat.rpartition(")")[2].split()
+    return "" if state in "ZX" else rest[18]
