@@ -18,8 +18,57 @@ def _mixed(source: str = "") -> Task:
     return MixedSuite([name.strip() for name in source.split(",") if name.strip()])
 
 
+def _gsm8k(source: str = "") -> Task:
+    from luthier.tasks.gsm8k import Gsm8k
+
+    return Gsm8k(source)
+
+
+def _bbh(source: str = "") -> Task:
+    from luthier.tasks.bbh import BigBenchHard
+
+    return BigBenchHard(source)
+
+
+def _bbeh(source: str = "") -> Task:
+    from luthier.tasks.bbh import BigBenchExtraHard
+
+    return BigBenchExtraHard(source)
+
+
+def _mmlu(source: str = "") -> Task:
+    from luthier.tasks.mmlu import Mmlu
+
+    return Mmlu(source)
+
+
+def _hotpotqa(source: str = "") -> Task:
+    from luthier.tasks.hotpotqa import HotpotQa
+
+    return HotpotQa(source)
+
+
+def _math(source: str = "") -> Task:
+    from luthier.tasks.math import Math
+
+    return Math(source)
+
+
+def _sst2(source: str = "") -> Task:
+    from luthier.tasks.sst2 import Sst2
+
+    return Sst2(source)
+
+
 TASKS: dict[str, Callable[[str], Task]] = {
     "mixed": _mixed,
+    "gsm8k": _gsm8k,
+    "bbh": _bbh,
+    "bbeh": _bbeh,
+    "mmlu": _mmlu,
+    "hotpotqa": _hotpotqa,
+    "math": _math,
+    "sst2": _sst2,
 }
 """Name -> factory. The argument is where the questions come from: a local file or folder, or a hub id;
 for `mixed`, the names of the families to keep, separated by commas."""

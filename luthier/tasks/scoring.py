@@ -81,5 +81,5 @@ def _keep_point(text: str) -> str:
 def final_answer(text: str) -> str:
     """What a worked solution ends in: after the last "answer is" on its last line, else the whole text."""
     last_line = text.strip().rsplit("\n", 1)[-1]
-    found = list(re.finditer(r"\b(?:answer\s+is|answer)\s*:?\s+(?=\S)", last_line, re.IGNORECASE))
+    found = list(re.finditer(r"\banswer(?:\s+is\s*:?|\s*:)\s*(?=\S)", last_line, re.IGNORECASE))
     return last_line[found[-1].end() :] if found else text

@@ -187,10 +187,9 @@ def _json_document(text: str, file: Path) -> Iterator[tuple[str, Mapping[str, An
 def _table(text: str, file: Path, form: Form, *, delimiter: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Rows of a CSV or TSV file, whose first line may be a header."""
     lines = io.StringIO(text, newline="")
-    if delimiter == "\t":  # tab-separated benchmark files do not quote: a quotation mark is part of the text
-        reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-    else:
-        reader = csv.reader(lines)
+    # Tab-separated benchmark files do not quote: a quotation mark is part of the text.
+    tabs = delimiter == "\t"
+    reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(lines)
     columns = form.columns
     try:
         for cells in reader:

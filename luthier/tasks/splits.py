@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from luthier.question import SPLITS, Question, Split
@@ -70,15 +70,18 @@ def assign(content: str, own: Split | None, available: frozenset[Split]) -> Spli
     return own
 
 
-def without_copies(questions: Sequence[Question]) -> list[Question]:
-    """Each question once, in order; one that stands in several splits stays in the most protected.
+def without_copies(questions: Iterable[tuple[str, Question]]) -> list[Question]:
+    """Each content once, in order; one that stands in several splits stays in the most protected.
 
     Test is more protected than validation, validation more than train: a training row that is also a
     test row is dropped, never the other way round.
+
+    Args:
+        questions: Pairs of the content that identifies a row and its question.
     """
     best: dict[str, Question] = {}
-    for question in questions:
-        kept = best.get(question.text)
+    for content, question in questions:
+        kept = best.get(content)
         if kept is None or SPLITS.index(question.split) > SPLITS.index(kept.split):
-            best[question.text] = question
+            best[content] = question
     return list(best.values())

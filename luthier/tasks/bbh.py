@@ -1,0 +1,75 @@
+"""BIG-Bench Hard (Suzgun et al. 2022, arXiv 2210.09261) and Extra Hard (Kazemi et al. 2025, arXiv 2502.19187)."""
+
+from __future__ import annotations
+
+import re
+from string import ascii_uppercase
+
+from luthier.question import Question, Split
+from luthier.task import Score
+from luthier.tasks.benchmark import Benchmark
+from luthier.tasks.options import permute, render, same_choice, split_options
+from luthier.tasks.scoring import final_answer, judge, plain, same_text
+from luthier.tasks.sources import Form, Record
+
+_LETTER = re.compile(r"\(([A-Z])\)")
+
+
+class BigBenchHard(Benchmark):
+    """`{canary, examples: [{input, target}]}`, one file a subtask; hub `lukaemon/bbh:<subtask>`.
+
+    The family is the subtask. The publisher has no splits; they follow the question's content (ours).
+    Lettered options are shown in our own order, recorded in `metadata["permutation"]`; the reference is
+    the letter in that order. Other answers are compared as whole texts: case, outer punctuation and
+    spaces aside, and, for a list of words without commas, commas aside (ours).
+    """
+
+    name = "bbh"
+    form = Form((".json", ".jsonl", ".parquet"))
+    example = "lukaemon/bbh:navigate"
+
+    def content(self, record: Record) -> str:
+        return record.text("input", "question")
+
+    def question(self, record: Record, split: Split) -> Question:
+        text, target = record.text("input", "question").strip(), record.text("target", "answer").strip()
+        family = str(record.row.get("task") or record.group)
+        stem, options = split_options(text)
+        chosen = _LETTER.fullmatch(target)
+        if not options or chosen is None:
+            return Question.make(task=self.name, family=family, text=text, reference=target, split=split)
+        published = ascii_uppercase.index(chosen[1])
+        if published >= len(options):
+            raise record.error(f"field target: {target} is not among the {len(options)} options", "correct the letter")
+        permutation = permute(options, text)
+        shown = [options[place] for place in permutation]
+        return Question.make(
+            task=self.name,
+            family=family,
+            text=f"{stem}\n{render(shown)}",
+            reference=f"({ascii_uppercase[permutation.index(published)]})",
+            split=split,
+            metadata={"choices": shown, "permutation": list(permutation)},
+        )
+
+    def score(self, question: Question, answer: str) -> Score:
+        stated, reference = final_answer(answer), question.reference
+        choices = question.metadata.get("choices", ())
+        if choices:
+            correct = same_choice(stated, reference, choices)
+        elif " " in reference and "," not in reference:
+            correct = bool(plain(stated)) and _words(stated) == _words(reference)
+        else:
+            correct = same_text(stated, reference)
+        return judge(correct, answer, reference)
+
+
+class BigBenchExtraHard(BigBenchHard):
+    """The same form and rules as BIG-Bench Hard; hub `BBEH/bbeh`, whose `task` field is the family."""
+
+    name = "bbeh"
+    example = "BBEH/bbeh"
+
+
+def _words(text: str) -> list[str]:
+    return plain(text).replace(",", " ").split()

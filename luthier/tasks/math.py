@@ -1,0 +1,46 @@
+"""MATH: competition mathematics (Hendrycks et al. 2021, arXiv 2103.03874)."""
+
+from __future__ import annotations
+
+from luthier.question import Question, Split
+from luthier.task import Score
+from luthier.tasks.benchmark import Benchmark
+from luthier.tasks.latex import boxed, normal_form, same_math
+from luthier.tasks.scoring import final_answer, judge
+from luthier.tasks.sources import Form, Record
+
+
+class Math(Benchmark):
+    r"""Folders `train/<subject>/<n>.json`, or JSON Lines; hub `HuggingFaceH4/MATH-500` and the like.
+
+    A row has `problem`, `solution` (the reference stands in its last \boxed) or `answer`, and perhaps
+    `type` or `subject` (the family) and `level`. An answer is its last box, else what follows "answer is"
+    in its last line, else the whole text.
+    """
+
+    name = "math"
+    form = Form((".json", ".jsonl", ".parquet"))
+    example = "HuggingFaceH4/MATH-500"
+
+    def content(self, record: Record) -> str:
+        return record.text("problem", "question")
+
+    def question(self, record: Record, split: Split) -> Question:
+        row = record.row
+        given = row.get("answer")
+        reference = given if isinstance(given, str) and given.strip() else boxed(record.text("solution"))
+        if reference is None or not normal_form(reference):
+            raise record.error(r"field solution: has no \boxed answer", r"put the answer in \boxed{...}")
+        return Question.make(
+            task=self.name,
+            family=str(row.get("type") or row.get("subject") or record.group or self.name),
+            text=record.text("problem", "question").strip(),
+            reference=reference.strip(),
+            split=split,
+            metadata={"level": str(row["level"])} if "level" in row else {},
+        )
+
+    def score(self, question: Question, answer: str) -> Score:
+        stated = boxed(answer)
+        correct = same_math(final_answer(answer) if stated is None else stated, question.reference)
+        return judge(correct, answer, question.reference)
