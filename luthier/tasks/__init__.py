@@ -60,7 +60,7 @@ def _sst2(source: str = "") -> Task:
     return Sst2(source)
 
 
-TASKS: dict[str, Callable[[str], Task]] = {
+TASKS: dict[str, Callable[..., Task]] = {
     "mixed": _mixed,
     "gsm8k": _gsm8k,
     "bbh": _bbh,

@@ -70,7 +70,7 @@ class Benchmark(ABC):
 
     @abstractmethod
     def content(self, record: Record) -> str:
-        """What identifies a row when splits are assigned: the question as published.
+        """What identifies a row when splits are assigned and copies are found.
 
         Raises:
             InputError: the field is missing.
@@ -99,7 +99,10 @@ class Benchmark(ABC):
                 "no row has an answer", where=self.source, fix="use a split that is published with its answers"
             )
         available = frozenset(record.split for record in records if record.split is not None)
-        questions = [self.question(record, assign(self.content(record), record.split, available)) for record in records]
+        questions = []
+        for record in records:
+            content = self.content(record)
+            questions.append((content, self.question(record, assign(content, record.split, available))))
         pools: dict[Split, list[Question]] = {split: [] for split in SPLITS}
         for question in without_copies(questions):
             pools[question.split].append(question)

@@ -17,7 +17,10 @@ _DROPPED = re.compile(
 _UNIT = re.compile(r"(?<=[\w})])\s*\\(?:text|mbox|textrm|mathrm)\{\s*[^{}()]*\}(?:\^\{?\d\}?)?$")
 _WORDS = re.compile(r"\\(?:text|mbox|textrm|textbf|mathbf|mathrm)\{([^{}]*)\}")
 _NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?")
+_LONGEST_NUMBER = 100
+_MIXED = re.compile(r"(-?)(\d{1,100})&(.+)")
 _FRACTION = re.compile(r"(-?)\\frac\{([^{}]+)\}\{([^{}]+)\}")
+_BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\[{}]|[{}]")
 _ASSIGNMENT = re.compile(r"^[a-zA-Z]\w?\s*=\s*(?=\S)")
 
 
@@ -26,13 +29,17 @@ def boxed(text: str) -> str | None:
 
     A box whose closing brace is missing is no box.
     """
-    found = None
-    for match in re.finditer(r"\\(?:boxed|fbox)\s*\{", text):
-        content = _balanced(text, match.end())
-        if content is not None:
-            found = content
-    if found is None and (short := re.findall(r"\\boxed\s+([^\s$]+)", text)):
-        found = short[-1].rstrip(".,")
+    found, found_at = None, -1
+    open_braces: list[int] = []  # where the content begins for a box, -1 for any other brace
+    for match in _BRACE.finditer(text):
+        if match[0] == "}":
+            start = open_braces.pop() if open_braces else -1
+            if start > found_at:
+                found, found_at = text[start : match.start()], start
+        elif "box" in match[0] or match[0] == "{":
+            open_braces.append(match.end() if "box" in match[0] else -1)
+    if found is None and (bare := re.findall(r"\\boxed\s+([^\s${]+)", text)):
+        found = bare[-1].rstrip(".,")
     return found
 
 
@@ -44,6 +51,8 @@ def normal_form(text: str) -> str:
     form = _WORDS.sub(r"\1", _DROPPED.sub("", form))
     form = re.sub(r"\\[dt]frac", r"\\frac", form).replace("−", "-")
     form = _ASSIGNMENT.sub("", form.strip())
+    # "&" joins what juxtaposition means as a mixed number: "2 1/2" must not become 21/2.
+    form = re.sub(r"(?<=\d)\s+(?=\d)|(?<=\d)\s*(?=\\frac)", "&", form)
     form = re.sub(r"\s+", "", form)
     form = re.sub(r"\\frac(\d)(\d)(?!\d)", r"\\frac{\1}{\2}", form)
     form = re.sub(r"\\frac(\d)\{", r"\\frac{\1}{", form)
@@ -71,6 +80,9 @@ def same_math(answer: str, reference: str) -> bool:
 
 def rational(form: str) -> Fraction | None:
     r"""The exact value of a number, of a/b or of \frac{a}{b}; None for anything else."""
+    if mixed := _MIXED.fullmatch(form):
+        rest = rational(mixed[3])
+        return None if rest is None or not 0 <= rest < 1 else (-1 if mixed[1] else 1) * (int(mixed[2]) + rest)
     if match := _FRACTION.fullmatch(form):
         sign, top, bottom = match.groups()
     elif form.count("/") == 1:
@@ -84,21 +96,9 @@ def rational(form: str) -> Fraction | None:
 
 
 def _plain_number(form: str) -> Fraction | None:
-    if not _NUMBER.fullmatch(form) or not any(character.isdigit() for character in form):
+    if len(form) > _LONGEST_NUMBER or not _NUMBER.fullmatch(form) or not any(character.isdigit() for character in form):
         return None
     return Fraction(form.replace(",", ""))
-
-
-def _balanced(text: str, start: int) -> str | None:
-    depth = 1
-    for place in range(start, len(text)):
-        if text[place] == "{" and text[place - 1] != "\\":
-            depth += 1
-        elif text[place] == "}" and text[place - 1] != "\\":
-            depth -= 1
-            if depth == 0:
-                return text[start:place]
-    return None
 
 
 def _parts(form: str) -> list[str]:

@@ -28,8 +28,9 @@ class Math(Benchmark):
     def question(self, record: Record, split: Split) -> Question:
         row = record.row
         given = row.get("answer")
-        reference = given if isinstance(given, str) and given.strip() else boxed(record.text("solution"))
-        if reference is None or not normal_form(reference):
+        stated = given if isinstance(given, str) and given.strip() else ""
+        reference = boxed(stated or record.text("solution")) or stated
+        if not normal_form(reference):
             raise record.error(r"field solution: has no \boxed answer", r"put the answer in \boxed{...}")
         return Question.make(
             task=self.name,

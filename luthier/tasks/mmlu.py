@@ -38,7 +38,7 @@ class Mmlu(Benchmark):
 
     def content(self, record: Record) -> str:
         # The options are part of it: MMLU repeats stems such as "Which of these is true?".
-        return "\n".join((record.text("question"), *_options(record)))
+        return "\n".join((record.text("question").strip(), *sorted(_options(record))))
 
     def question(self, record: Record, split: Split) -> Question:
         options = _options(record)

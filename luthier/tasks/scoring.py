@@ -16,6 +16,8 @@ _LEAD_IN = re.compile(
 )
 _EDGES = " \t\r\n.,;:!?\"'`*"
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?")
+_LONGEST_NUMBER = 100
+"""Characters; longer digit strings are no answer to anything and would only cost time."""
 _UNITS = re.compile(r"^([+-]?)\s*[$€£]\s*|\s*(?:\\?%)$")
 
 
@@ -32,7 +34,7 @@ def number(text: str) -> Decimal | None:
     """
     bare = _UNITS.sub(r"\1", _UNITS.sub(r"\1", plain(_keep_point(text))))
     bare = bare.replace("−", "-")
-    if not bare or not _NUMBER.fullmatch(bare) or not any(c.isdigit() for c in bare):
+    if not bare or len(bare) > _LONGEST_NUMBER or not _NUMBER.fullmatch(bare) or not any(c.isdigit() for c in bare):
         return None
     try:
         return Decimal(bare.replace(",", ""))

@@ -90,11 +90,17 @@ def read_records(source: str, form: Form) -> list[Record]:
     records: list[Record] = []
     for file in [path] if path.is_file() else _files(path, form):
         relative = file.name if path.is_file() else file.relative_to(path).as_posix()
-        split, group = form.split_of(relative), _group(relative, form)
+        split = form.split_of(relative) or _exact_split(path if path.is_dir() else path.parent, form)
+        group = _group(relative, form)
         records += [Record(where, group, row, split) for where, row in _rows(file, form)]
     if not records:
         raise InputError("no rows", where=source, fix="restore the file; it should hold at least one row")
     return records
+
+
+def _exact_split(folder: Path, form: Form) -> Split | None:
+    """The split of a folder given as `.../test`: an exact name only, since the path above is the user's."""
+    return form.split_of(folder.name) if folder.name.isalpha() else None
 
 
 def _files(folder: Path, form: Form) -> list[Path]:
