@@ -89,6 +89,12 @@ def digest_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def md5_file(path: Path) -> str:
+    """MD5 of a file's bytes, 32 hex digits: DVC's name for its content, no protection against forgery."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
 def digest_folder(path: Path) -> str:
     """SHA-256 over the sorted relative names and digests of a folder's files."""
     lines = [f"{digest_file(p)}  {p.relative_to(path).as_posix()}" for p in sorted(path.rglob("*")) if p.is_file()]

@@ -6,7 +6,6 @@ inside a running stage, when `dvc.lock` does not know that stage yet.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,7 +18,7 @@ from typing import Any
 import yaml
 
 from luthier.errors import InputError
-from luthier.files import digest_text
+from luthier.files import digest_text, md5_file
 
 PIPELINE_FILE, LOCK_FILE, PARAMS_FILE = "dvc.yaml", "dvc.lock", "params.yaml"
 # The pipeline itself writes this file while it runs, so a change in it is not a change of the code.
@@ -167,7 +166,7 @@ def running_stage(root: Path, name: str) -> StageFacts:
             deps.update(inside)
         else:
             file = root / path
-            deps[path] = hashlib.md5(file.read_bytes()).hexdigest() if file.is_file() else ""
+            deps[path] = md5_file(file) if file.is_file() else ""
     return StageFacts(name, deps, ())
 
 
