@@ -23,25 +23,22 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from luthier.budget import NUMBERS, UNITS, Amount, Budget, Forecast, Price, show
+from luthier.entry import Account, Context, Entry, Line
 from luthier.errors import BudgetExhausted, InputError
 from luthier.files import digest_text
+from luthier.owners import is_alive, owner_of
 from luthier.target import Role, Usage
 
 __all__ = ["UNITS", "Account", "Amount", "Budget", "Context", "Entry", "Forecast", "Journal", "Ledger", "Line", "Price"]
 
-Account = Literal["data", "train", "search", "use", "test"]
-"""Who pays. `test` is reported and never limits (optimizers.md 11.2)."""
 UNLIMITED: Account = "test"
 
 _PATIENCE_SECONDS, _POLL_SECONDS = 600.0, 0.05
@@ -65,73 +62,6 @@ class Journal(Protocol):
     def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         """One atomic write, alone in the file; nested uses join the outer one."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """On whose behalf a call is made. `scope` separates steps of a method that resumes by itself."""
-
-    account: Account
-    role: Role
-    method: str
-    phase: str
-    split: str = ""
-    seed: int = 0
-    scope: str = ""
-
-    def __post_init__(self) -> None:
-        for name, value, known in (("account", self.account, Account), ("role", self.role, Role)):
-            if value not in get_args(known):
-                raise InputError(f"field {name}: {value!r} is unknown", fix=f"use one of {', '.join(get_args(known))}")
-
-    @property
-    def values(self) -> tuple[str | int, ...]:
-        """The fields in order, as columns."""
-        return (self.account, self.role, self.method, self.phase, self.split, self.seed, self.scope)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the ledger; never changed once written.
-
-    Attributes:
-        context: Account, role, method, phase, split, seed.
-        purpose: What it was for; equal after a restart.
-        part: "answer", "failed N" (N-th failed attempt, from 0) or "rollout".
-        cached: The answer came from the store, or from an equal request of the same batch.
-        paid, alone: See the module's text.
-        problem: What went wrong with this attempt, "" when nothing.
-        target: Fingerprint of the model.
-    """
-
-    context: Context
-    purpose: str
-    part: str
-    cached: bool
-    paid: Amount
-    alone: Amount
-    problem: str = ""
-    target: str = ""
-
-    @property
-    def key(self) -> str:
-        """Identity within a run."""
-        return digest_text(json.dumps([*self.context.values, self.purpose, self.part]))
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Totals of one account x role x method x phase."""
-
-    account: str
-    role: str
-    method: str
-    phase: str
-    paid: Amount
-    alone: Amount
-    entries: int
-    cached: int
-    problems: int
 
 
 class Ledger:
@@ -158,7 +88,7 @@ class Ledger:
         self.budget, self.run, self.counts = budget or Budget(), run, counts
         self.stopped: BudgetExhausted | None = None
         self._journal, self._prices = journal, dict(prices or {})
-        self._owner = _owner(os.getpid())
+        self._owner = owner_of(os.getpid())
         self._uses: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._slowest = 0.0
@@ -208,17 +138,19 @@ class Ledger:
             self.stop(refused)
         return ids[0]
 
-    def reserve_many(self, account: Account, needs: Sequence[Amount]) -> tuple[list[int], BudgetExhausted | None]:
+    def reserve_many(
+        self, account: Account, needs: Sequence[Amount], *, wait: bool = True
+    ) -> tuple[list[int], BudgetExhausted | None]:
         """Reserve in order as many as fit; the second value says why the next one did not.
 
-        When nothing fits only because other processes hold reservations, waits for them to settle. Nobody
+        When nothing fits only because other processes hold reservations, `wait`s for them to settle. Nobody
         knows the seconds of a call beforehand: each call is reserved at the slowest pace seen by this
         ledger (0 before the first), so only `seconds` may be passed, by the error of that estimate.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             ids, refused, foreign = self._try(account, needs)
-            if ids or refused is None or not foreign or time.monotonic() > deadline:
+            if ids or refused is None or not (wait and foreign) or time.monotonic() > deadline:
                 return ids, refused
             time.sleep(_POLL_SECONDS)
 
@@ -275,8 +207,11 @@ class Ledger:
         )
         with self._journal.transaction() as db:
             rows = db.execute(query, names).fetchall()
-        half = 7 + len(NUMBERS)
-        return [Line(*row[:4], Amount(*row[7:half]), Amount(*row[half:]), *row[4:7]) for row in rows]
+        lines = []
+        for account, role, method, phase, entries, cached, problems, *numbers in rows:
+            paid, alone = Amount(*numbers[: len(NUMBERS)]), Amount(*numbers[len(NUMBERS) :])
+            lines.append(Line(account, role, method, phase, paid, alone, entries, cached, problems))
+        return lines
 
     def entries(self) -> Iterator[Entry]:
         """All entries of the run in the order of writing."""
@@ -381,7 +316,7 @@ class Ledger:
         """Reservations of dead processes: rollouts are given back, calls in flight become `lost`."""
         owners = db.execute("SELECT DISTINCT owner FROM reservations WHERE run = ? AND owner != ''", [self.run])
         for (owner,) in owners.fetchall():
-            if owner != self._owner and not _alive(owner):
+            if owner != self._owner and not is_alive(owner):
                 db.execute("DELETE FROM reservations WHERE run = ? AND owner = ? AND calls = 0", (self.run, owner))
                 db.execute("UPDATE reservations SET owner = '' WHERE run = ? AND owner = ?", (self.run, owner))
 
@@ -393,23 +328,3 @@ def _limited() -> tuple[Account, ...]:
 def _sum(column: str) -> str:
     """SQL sum that is NULL as soon as one part is unknown."""
     return f"CASE WHEN COUNT({column}) = COUNT(*) THEN SUM({column}) END"
-
-
-def _owner(pid: int) -> str:
-    return f"{socket.gethostname()}:{pid}:{_start_ticks(pid)}"
-
-
-def _alive(owner: str) -> bool:
-    """Whether a reservation's process still runs; another host's is taken to be alive."""
-    host, pid, _ = owner.rsplit(":", 2)
-    return host != socket.gethostname() or (_start_ticks(int(pid)) != "" and owner == _owner(int(pid)))
-
-
-def _start_ticks(pid: int) -> str:
-    """Start time of a process (clock ticks since boot), so that a reused id is not mistaken; "" when gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
-    state, *rest = stat.rpartition(")")[2].split()
-    return "" if state in "ZX" else rest[18]

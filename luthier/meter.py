@@ -113,10 +113,10 @@ class Meter:
                 seen.add(key)
                 remaining += need
         pace = self.ledger.pace(self.target.fingerprint)
-        return Forecast(_timed(full, pace), _timed(remaining, pace), ("completion tokens are an upper bound",))
+        return Forecast(timed(full, pace), timed(remaining, pace), ("completion tokens are an upper bound",))
 
     def worst_case(self, request: Request, *, attempts: int = 0, count: bool = False) -> Amount:
-        """The most that a request can cost, seconds aside. Prompts are counted only where a limit needs it, or `count`."""
+        """The most that a request can cost, seconds aside. Prompts are counted where a limit needs it, or on demand."""
         tries = attempts or self._attempts
         prompt = self.target.count_tokens(request) if count or self.ledger.budget.limits_tokens else 0
         return self.ledger.amount(self.context.role, Usage(tries, tries * prompt, tries * request.max_tokens))
@@ -214,7 +214,7 @@ def _attempts(answer: Answer) -> tuple[Attempt, ...]:
     return answer.attempts or (Attempt(answer.usage),)
 
 
-def _timed(amount: Amount, pace: float | None) -> Amount:
-    """The amount with its seconds at so many seconds per call."""
+def timed(amount: Amount, pace: float | None) -> Amount:
+    """The amount with its seconds at `pace` seconds per call (None: unknown)."""
     seconds = 0.0 if amount.calls == 0 else None if pace is None else pace * amount.calls
     return replace(amount, seconds=seconds)

@@ -1,0 +1,48 @@
+"""`Job`: one harness to run on one question, and the key under which its execution is stored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from luthier.execution import Limits
+from luthier.files import digest_text
+from luthier.harness import Harness
+from luthier.question import Question
+
+EXECUTION_VERSION = 1
+"""Part of every execution's key: raise it when an executor, a tool or a scorer changes what comes out."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidHarness:
+    """A harness text that did not parse. It costs nothing and scores 0, but it counts.
+
+    Attributes:
+        kind, text: What was written.
+        error: The message of the `HarnessError`.
+    """
+
+    kind: str
+    text: str
+    error: str
+
+    @property
+    def digest(self) -> str:
+        """Differs from the digest of every valid harness."""
+        return digest_text(f"invalid {self.kind}\n{self.text}")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One harness to run on one question; `seed` is that of sampled calls."""
+
+    harness: Harness | InvalidHarness
+    question: Question
+    seed: int = 0
+
+
+def execution_key(job: Job, fingerprint: str, limits: Limits) -> str:
+    """Content hash of everything that an execution depends on, 64 hex digits."""
+    parts = [job.harness.digest, job.question.id, fingerprint, EXECUTION_VERSION, job.seed, asdict(limits)]
+    return digest_text(json.dumps(parts))

@@ -1,0 +1,134 @@
+"""Progress on one line of a terminal, plain lines elsewhere, and a clean stop between waves."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+from luthier.errors import StoreError
+
+STOP_FILE = Path(".cache/stop")
+_BAR, _REDRAW_SECONDS = 24, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a step stands.
+
+    Attributes:
+        total, done: Units of work. cached: Of those done, found in the store. failed: `infra_error`s.
+        tokens: Prompt plus completion tokens of the executions that ran here.
+    """
+
+    total: int
+    done: int = 0
+    cached: int = 0
+    failed: int = 0
+    tokens: int = 0
+
+
+class ProgressBar:
+    """Shows `Progress`: a bar that redraws itself on a terminal, else one line each tenth of the way.
+
+    Args:
+        label: Name of the step.
+        stream: Where to write, stderr by default.
+        clock: Seconds; for tests.
+    """
+
+    def __init__(self, label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._label, self._stream, self._clock = label, stream or sys.stderr, clock
+        self._start, self._drawn, self._tenth = clock(), float("-inf"), -1
+        self._terminal = self._stream.isatty()
+
+    def __call__(self, state: Progress) -> None:
+        """Show a new state; the last one (all done) is always shown."""
+        last, now = state.done >= state.total, self._clock()
+        if self._terminal:
+            if last or now - self._drawn >= _REDRAW_SECONDS:
+                self._drawn = now
+                filled = _BAR * state.done // max(state.total, 1)
+                bar = "█" * filled + "░" * (_BAR - filled)
+                self._stream.write(f"\r\033[K{self._label} {bar} {self._text(state)}" + ("\n" if last else ""))
+        elif (tenth := 10 * state.done // max(state.total, 1)) > self._tenth:
+            self._tenth = tenth
+            self._stream.write(f"{self._label}: {self._text(state)}\n")
+        self._stream.flush()
+
+    def _text(self, state: Progress) -> str:
+        parts = [f"{state.done:,}/{state.total:,} done", f"{state.cached:,} cached", f"{state.failed:,} failed"]
+        parts.append(f"{state.tokens:,} tokens")
+        worked = state.done - state.cached
+        if worked > 0 and state.done < state.total:
+            left = (self._clock() - self._start) / worked * (state.total - state.done)
+            parts.append(f"{int(left) // 60}:{int(left) % 60:02d} left")
+        return ", ".join(parts)
+
+
+class StopRequested(BaseException):
+    """The user asked for a clean stop: everything finished is stored, the next start continues.
+
+    Not an `Exception`, for the same reason as `BudgetExhausted`. A command exits 0 and says "partial".
+    """
+
+
+class StopSignal:
+    """Ctrl-C or a stop file, seen between waves. Use as a context manager around the work.
+
+    The first Ctrl-C asks for a clean stop, the second one interrupts at once. A stop file counts when it
+    is newer than this object, so every running process obeys it and the next start is not held up by it.
+
+    Args:
+        path: The stop file, `touch .cache/stop` by default.
+    """
+
+    def __init__(self, path: Path = STOP_FILE) -> None:
+        self.path = path
+        self._before = self._stamp()
+        self._interrupted = False
+        self._previous: Callable[[int, FrameType | None], object] | int | None = None
+
+    def __enter__(self) -> StopSignal:
+        # Only the main thread may set handlers; elsewhere (a Prefect worker) the stop file still works.
+        try:
+            self._previous = signal.signal(signal.SIGINT, self._interrupt)
+        except ValueError:
+            self._previous = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def requested(self) -> bool:
+        """Whether to stop now."""
+        return self._interrupted or self._stamp() > self._before
+
+    def check(self) -> None:
+        """Stop when asked to.
+
+        Raises:
+            StopRequested: by Ctrl-C or the stop file.
+        """
+        if self.requested():
+            raise StopRequested("stopped on request; run the same command again to continue")
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        if self._interrupted:
+            raise KeyboardInterrupt
+        self._interrupted = True
+        sys.stderr.write("\nstopping after this wave; press Ctrl-C again to stop at once\n")
+
+    def _stamp(self) -> int:
+        try:
+            return self.path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise StoreError(f"cannot look for the stop file ({error})", where=str(self.path)) from error
