@@ -46,7 +46,7 @@ _ACCEPTS: dict[str, frozenset[str]] = {
     "list": frozenset({"list", "text"}),
     "number": frozenset({"int", "number", "text"}),
     "numbers": frozenset({"int", "number", "list", "text"}),
-    "text": frozenset({"int", "number", "list", "text"}),
+    "text": frozenset({"bool", "dict", "int", "number", "list", "text"}),
     "word": frozenset({"int", "number", "text"}),
 }
 """Which results may be readable by which parser; what is missing here can never be read (a certain mismatch)."""

@@ -107,3 +107,4 @@ class Document:
     limits: Mapping[str, int]
     nodes: tuple[Node, ...]
     impls: Mapping[str, Implementation]
+    limits_line: int = field(default=0, compare=False)
