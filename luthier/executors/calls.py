@@ -33,8 +33,13 @@ def build_requests(
     have seed 0.
 
     Args:
-        inputs: Values in the order of `implementation.reads`. samples: How many completions.
-        seed: The run's seed. visit: Earlier executions of the node.
+        implementation: How the node asks.
+        inputs: Values in the order of `implementation.reads`.
+        samples: How many completions.
+        temperature: Of this node.
+        max_tokens: Of this node.
+        seed: The run's seed.
+        visit: Earlier executions of the node.
     """
     prompt = build_prompt(implementation, [show(value) for value in inputs])
     return [

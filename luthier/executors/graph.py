@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from luthier.errors import InputError
 from luthier.execution import Limits, Outcome, Step
@@ -11,6 +11,7 @@ from luthier.executor import Run, RunResult
 from luthier.executors.calls import build_requests, read_answer
 from luthier.executors.memory import Memory
 from luthier.harness import Harness
+from luthier.harnesses.bounds import calls_bound, llm_calls_min
 from luthier.harnesses.document import Const, Node
 from luthier.harnesses.graph import GraphHarness
 from luthier.harnesses.guards import holds
@@ -20,6 +21,8 @@ from luthier.question import Question
 from luthier.target import Completion, Request, Usage
 from luthier.tools import TOOLS
 from luthier.values import ToolInputError, Value, majority, plain, render
+
+__all__ = ["GraphExecutor", "calls_bound", "llm_calls_min", "tightest"]
 
 
 class GraphExecutor:
@@ -68,7 +71,7 @@ class _Work:
     inputs: tuple[Value, ...]
     requests: list[Request]
     output: Value = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 class _GraphRun:

@@ -1,6 +1,6 @@
 """The parts of a graph document: state, nodes with their edges, and limits. Plain frozen data, no behaviour.
 
-The structure layer of MAS-Architect (ICML 2026 poster 63290; our reading in `docs/graph.md`); the
+The structure layer of MAS-Architect (ICML 2026 poster 63290; our reading in `luthier.harnesses.graph`); the
 implementation layer is `luthier.harnesses.implementation`. Line numbers are for messages only and never
 compared, so that two spellings of one graph are equal.
 """
@@ -20,9 +20,8 @@ LIMIT_NAMES = ("steps", "visits", "calls", "tokens")
 OPTION_NAMES = ("max_tokens", "n", "temperature")
 BUILTINS = ("merge", "vote")
 END = "END"
-RESERVED = frozenset(
-    {"question", "state", "limits", "impl", "visits", "if", "else", "and", "or", "not", "in", "len", "true", "false", END}
-)  # fmt: skip
+_WORDS = ("state", "limits", "impl", "visits", "if", "else", "and", "or", "not", "in", "len", "true", "false")
+RESERVED = frozenset({"question", END, *_WORDS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,8 +82,9 @@ def _check_cycles(nodes: Sequence[Node], topology: Topology) -> None:
         while stack:
             for target in sorted(topology.successors[stack.pop()]):
                 if target == start:
-                    fix = "leave the loop with `if <guard> -> x else y`, for example visits." + nodes[start].id + " < 3"
-                    _fail("unguarded-cycle", f"node {nodes[start].id} comes back to itself for ever", nodes[start].line, nodes[start].id, fix)  # fmt: skip
+                    node = nodes[start]
+                    fix = f"leave the loop with `if visits.{node.id} < 3 -> x else y`"
+                    _fail("unguarded-cycle", f"node {node.id} comes back to itself for ever", node.line, node.id, fix)
                 if target in fixed and target not in seen:
                     seen.add(target)
                     stack.append(target)

@@ -13,7 +13,7 @@ from typing import Any
 from luthier.harnesses.document import END, Branch, Const, Document, Node, Ref, StateField
 from luthier.harnesses.graph_text import input_names
 from luthier.harnesses.guards import guard_text, operands
-from luthier.harnesses.implementation import Implementation, default_max_tokens, default_stop
+from luthier.harnesses.implementation import FIELDS, Implementation, default_max_tokens, default_stop
 from luthier.harnesses.lexer import FORBIDDEN, normal_number, quote
 
 _PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 _,.'?!()/-]*[A-Za-z0-9.?!)])?")
@@ -23,7 +23,8 @@ def print_document(document: Document, implicit: Mapping[str, StateField]) -> st
     """Canonical text, without a line break at the end.
 
     Args:
-        document: The graph. implicit: State that its nodes declare by writing; equal state lines are left out.
+        document: The graph.
+        implicit: State that its nodes declare by writing; equal state lines are left out.
     """
     lines = [_state_line(s) for _, s in sorted(document.states.items()) if implicit.get(s.name) != s]
     if document.limits:
@@ -102,7 +103,7 @@ def _impl_lines(implementation: Implementation, names: tuple[str, ...]) -> list[
         max_tokens=default_max_tokens(implementation.reasoning),
     )
     lines = [f"impl {implementation.name}:"]
-    for field in ("about", "style", "reads", "role", "ask", "shots", "stop", "parse", "choices", "max_tokens", "temperature", "reasoning"):  # fmt: skip
+    for field in FIELDS:
         value = getattr(implementation, field)
         if value == getattr(default, field):
             continue

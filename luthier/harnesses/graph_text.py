@@ -64,7 +64,8 @@ def parse_document(text: str) -> Document:
     """Parse a graph text.
 
     Raises:
-        HarnessError: rules syntax, bad-guard, bad-type, bad-option, duplicate-label, unknown-node, missing-impl, too-long.
+        HarnessError: rules syntax, bad-guard, bad-option, duplicate-label, unknown-node, unknown-state, missing-impl,
+            too-long.
     """
     text = text.replace("\r\n", "\n")
     check_size(text)

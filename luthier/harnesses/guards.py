@@ -15,7 +15,7 @@ from typing import Any
 from luthier.harnesses.lexer import Cursor, quote
 from luthier.values import Value
 
-_FIX = 'compare with == != < <= > >= in, not in; join with and, or, not; for example: verdict == "wrong" and visits.check < 3'
+_FIX = 'compare (== != < <= > >= in, not in), join with and, or, not: verdict == "wrong" and visits.check < 3'
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">")
 _MAX_TOKENS = 80
 

@@ -27,7 +27,9 @@ from luthier.errors import HarnessError
 STYLES = ("chat", "raw")
 PARSES = ("line", "text", "number", "last_number", "choice", "letter", "list", "json")
 REASONINGS = ("direct", "cot")
-FIELDS = ("about", "style", "reads", "role", "ask", "shots", "stop", "parse", "choices", "max_tokens", "temperature", "reasoning")  # fmt: skip
+_HOW = ("stop", "parse", "choices", "max_tokens", "temperature", "reasoning")
+FIELDS = ("about", "style", "reads", "role", "ask", "shots", *_HOW)
+"""Fields of an impl block, in the order in which they are printed."""
 MAX_TOKENS_CEILING = 2048
 TEMPERATURE_CEILING = 2.0
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -128,9 +130,11 @@ def read_implementation(
     """Build and check an implementation from its fields.
 
     Args:
-        name: Name of the block. row: Its fields as read by `load_yaml`.
+        name: Name of the block.
+        row: Its fields as read by `load_yaml`.
         reads: Input names when the row gives none.
-        line: Line of the block. lines: Line of each field, where known.
+        line: Line of the block.
+        lines: Line of each field, where known.
 
     Raises:
         HarnessError: "missing-impl" (no `ask`), "unknown-state" (a placeholder that is no input) or "bad-option".
@@ -148,9 +152,9 @@ class _Reader:
         self._row: dict[str, Any] = row
 
     def read(self, reads: tuple[str, ...]) -> Implementation:
-        for field in sorted(self._row):
-            if field not in FIELDS:
-                raise self._error(field, "is no field", f"use {', '.join(FIELDS)}")
+        for name in sorted(self._row):
+            if name not in FIELDS:
+                raise self._error(name, "is no field", f"use {', '.join(FIELDS)}")
         if not self._text("ask"):
             raise self._error("ask", "is missing or empty", "add `ask: ...` with the inputs in braces", "missing-impl")
         reads = self._list("reads") if "reads" in self._row else reads
