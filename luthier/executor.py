@@ -34,6 +34,11 @@ class Executor(Protocol):
 
     kind: str
 
+    @property
+    def version(self) -> str:
+        """Changes whenever equal harnesses may run differently; part of every execution's key."""
+        ...
+
     def start(self, harness: Harness, question: Question, limits: Limits, seed: int) -> Run:
         """Begin a run. Equal arguments give equal requests."""
         ...

@@ -6,12 +6,13 @@ import json
 from dataclasses import asdict, dataclass
 
 from luthier.execution import Limits
+from luthier.executor import executor_for
 from luthier.files import digest_text
 from luthier.harness import Harness
 from luthier.question import Question
 
-EXECUTION_VERSION = 1
-"""Part of every execution's key: raise it when an executor, a tool or a scorer changes what comes out."""
+SCORING_VERSION = 1
+"""Part of every execution's key, beside the executor's version: raise it when a scorer changes its scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,5 +45,7 @@ class Job:
 
 def execution_key(job: Job, fingerprint: str, limits: Limits) -> str:
     """Content hash of everything that an execution depends on, 64 hex digits."""
-    parts = [job.harness.digest, job.question.id, fingerprint, EXECUTION_VERSION, job.seed, asdict(limits)]
+    harness = job.harness
+    version = "invalid" if isinstance(harness, InvalidHarness) else executor_for(harness.kind).version
+    parts = [harness.digest, job.question.id, fingerprint, version, SCORING_VERSION, job.seed, asdict(limits)]
     return digest_text(json.dumps(parts))

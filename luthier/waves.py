@@ -74,7 +74,7 @@ class Active:
         if calls > limits.calls:
             return f"limit calls: {calls} needed, {limits.calls} allowed"
         tokens = sum(usage.prompt_tokens + usage.completion_tokens for usage in self.costs)
-        if self.requests and tokens >= limits.tokens:
+        if self.requests and tokens > limits.tokens:
             return f"limit tokens: {tokens} used, {limits.tokens} allowed"
         return ""
 
