@@ -60,6 +60,12 @@ def _sst2(source: str = "") -> Task:
     return Sst2(source)
 
 
+def _humaneval(source: str = "") -> Task:
+    from luthier.tasks.humaneval import HumanEval
+
+    return HumanEval(source)
+
+
 TASKS: dict[str, Callable[..., Task]] = {
     "mixed": _mixed,
     "gsm8k": _gsm8k,
@@ -68,6 +74,7 @@ TASKS: dict[str, Callable[..., Task]] = {
     "mmlu": _mmlu,
     "hotpotqa": _hotpotqa,
     "math": _math,
+    "humaneval": _humaneval,
     "sst2": _sst2,
 }
 """Name -> factory. The argument is where the questions come from: a local file or folder, or a hub id;

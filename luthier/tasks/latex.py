@@ -47,7 +47,7 @@ def normal_form(text: str) -> str:
     """A LaTeX answer without what does not change its value."""
     form = text.strip().rstrip(".").strip()
     form = re.sub(r"^\\text\{\s*\(?([A-Za-z])\)?\s*\}$", r"\1", form)
-    form = _UNIT.sub("", form)
+    form = _UNIT.sub("", form.replace("{,}", ","))
     form = _WORDS.sub(r"\1", _DROPPED.sub("", form))
     form = re.sub(r"\\[dt]frac", r"\\frac", form).replace("−", "-")
     form = _ASSIGNMENT.sub("", form.strip())

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from luthier.errors import InputError
 from luthier.question import SPLITS, Question, Split
 from luthier.task import Score
-from luthier.tasks.families import FAMILIES, Draft
+from luthier.tasks.drafts import Draft
+from luthier.tasks.families import FAMILIES
 from luthier.tasks.scoring import judge, same_text
 from luthier.tasks.splits import content_split, stable_hash
 

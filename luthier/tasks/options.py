@@ -47,7 +47,8 @@ def same_choice(answer: str, letter: str, options: Sequence[str]) -> bool:
     wanted = letter.strip("() ").upper()
     place = ascii_uppercase.index(wanted)
     bare = _bare(answer)
-    if only := _LETTERED.fullmatch(bare):
+    only = _LETTERED.fullmatch(bare)
+    if only and ascii_uppercase.index(only[1].upper()) < len(options):
         return only[1].upper() == wanted
     if both := _LETTER_AND_TEXT.fullmatch(bare):
         if (both[1] or both[2]).upper() != wanted:

@@ -83,7 +83,7 @@ def read_records(source: str, form: Form) -> list[Record]:
     path = Path(source)
     if not path.exists():
         if _HUB_ID.fullmatch(source) and not source.endswith(_DATA_SUFFIXES) and not source.startswith("."):
-            return _read_hub(source, form)
+            return read_hub(source, form)
         raise InputError(
             "no such file or folder", where=source, fix="correct the path, or give a hub id such as owner/name"
         )
@@ -229,7 +229,12 @@ def _parquet(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield f"{file}, row {number}", row
 
 
-def _read_hub(source: str, form: Form) -> list[Record]:
+def read_hub(source: str, form: Form) -> list[Record]:
+    """Every row of a data set that `datasets` can load: "owner/name" or "owner/name:config".
+
+    Raises:
+        InputError: `datasets` is not installed, or it cannot load this.
+    """
     try:
         import datasets
     except ImportError as error:
