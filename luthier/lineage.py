@@ -44,6 +44,7 @@ STORE_FOLDER = "mlruns"
 PIPELINE_EXPERIMENT = "pipeline"
 CANDIDATE, CHAMPION = "candidate", "champion"
 VALIDATION_SCORE = "validation.score"
+_MODEL_URI = "models:/"
 # Longest setting or problem text that a person reads in MLflow's tables; the files hold the whole.
 _PARAM_LENGTH = 500
 
@@ -85,8 +86,8 @@ def ensure_store(root: Path | None = None) -> MlflowClient:
     """
     root = root or find_root()
     store = root.resolve() / STORE_FOLDER
-    client = _client(store)
     with locked(store / ".lock"):
+        client = _client(store)
         _experiment(client, store, PIPELINE_EXPERIMENT)
         _fail_stale_runs(client)
     return client
@@ -244,8 +245,9 @@ def promote(name: str, alias: str, model_id: str, *, root: Path | None = None) -
         client.get_registered_model(name)
     except MlflowException:
         client.create_registered_model(name)
-    versions = [v for v in client.search_model_versions(f"name='{name}'") if v.model_id == model_id]
-    version = versions[0] if versions else client.create_model_version(name, f"models:/{model_id}", model_id=model_id)
+    source = _MODEL_URI + model_id
+    versions = [v for v in client.search_model_versions(f"name='{name}'") if v.source == source]
+    version = versions[0] if versions else client.create_model_version(name, source, model_id=model_id)
     client.set_registered_model_alias(name, alias, version.version)
 
 
@@ -511,7 +513,8 @@ def _by_alias(client: MlflowClient, name: str, alias: str) -> LoggedModel | None
         version = client.get_model_version_by_alias(name, alias)
     except MlflowException:
         return None
-    return client.get_logged_model(version.model_id) if version.model_id else None
+    # The SQLite registry keeps a version's source, not its model id.
+    return client.get_logged_model(str(version.source).removeprefix(_MODEL_URI))
 
 
 def _metric(model: LoggedModel, key: str) -> float | None:

@@ -213,12 +213,12 @@ def _declared_deps(root: Path, name: str) -> list[str]:
     stage = document.get("stages", {}).get(base)
     if stage is None:
         raise InputError(f"has no stage {base!r}", where=str(path), fix=f"add the stage {base!r}, or name another")
-    scope = params | {"item": _matrix_item(stage, params, item)}
+    scope = params | {"item": _matrix_item(base, stage, params, item)}
     deps = stage.get("do", stage).get("deps", [])
     return [_fill(dep if isinstance(dep, str) else next(iter(dep)), scope, path) for dep in deps]
 
 
-def _matrix_item(stage: Mapping[str, Any], params: Mapping[str, Any], item: str) -> Any:
+def _matrix_item(base: str, stage: Mapping[str, Any], params: Mapping[str, Any], item: str) -> Any:
     """Values behind `sft@mas_architect`: DVC joins a matrix combination's values with "-"."""
     matrix = stage.get("matrix")
     if not isinstance(matrix, Mapping):
@@ -227,10 +227,12 @@ def _matrix_item(stage: Mapping[str, Any], params: Mapping[str, Any], item: str)
     for key, values in matrix.items():
         listed = params.get(values[2:-1].strip(), []) if isinstance(values, str) else values
         combinations = iter([{**row, key: value} for row in combinations for value in listed])
-    for row in combinations:
-        if "-".join(str(value) for value in row.values()) == item:
-            return row
-    return {}
+    named = {"-".join(str(value) for value in row.values()): row for row in combinations}
+    if item not in named:
+        raise InputError(
+            f"stage {base!r} has no {item!r}", where=PIPELINE_FILE, fix=f"use one of {', '.join(sorted(named)) or '-'}"
+        )
+    return named[item]
 
 
 def _fill(text: str, scope: Mapping[str, Any], where: Path) -> str:
