@@ -36,7 +36,9 @@ def calls_bound(graph: GraphHarness, limits: Limits | None = None) -> int:
 
 def llm_calls_min(graph: GraphHarness) -> int:
     """Fewest llm calls of a run that reaches END, whatever its guards say."""
-    least = {position: _frontier_calls(graph, position) if not following else None for position, following in graph.walk.items()}  # fmt: skip
+    least: dict[Position, int | None] = {
+        position: None if following else _frontier_calls(graph, position) for position, following in graph.walk.items()
+    }
     changed = True
     while changed:
         changed = False

@@ -56,6 +56,7 @@ def explore(topology: Topology) -> dict[Position, tuple[Position, ...]]:
     """
     walk: dict[Position, tuple[Position, ...]] = {}
     queue, transitions = [topology.start()], 0
+    seen = set(queue)
     for position in queue:
         following: dict[Position, None] = {}
         for taken in product(*(topology.outcomes[node] for node in position.frontier)):
@@ -65,7 +66,8 @@ def explore(topology: Topology) -> dict[Position, tuple[Position, ...]]:
                 _fail("too-long", f"the graph has more than {MAX_TRANSITIONS} ways through it", 0, "edges", fix)
             following[topology.advance(position, taken)] = None
         walk[position] = tuple(following) if position.frontier else ()
-        queue.extend(p for p in walk[position] if p not in walk and p not in queue)
+        queue.extend(p for p in walk[position] if p not in seen)
+        seen.update(walk[position])
     return walk
 
 
