@@ -79,10 +79,14 @@ def same_math(answer: str, reference: str) -> bool:
 
 
 def rational(form: str) -> Fraction | None:
-    r"""The exact value of a number, of a/b or of \frac{a}{b}; None for anything else."""
+    r"""The exact value of a number, of a/b, of \frac{a}{b} or of a mixed number; None for anything else."""
     if mixed := _MIXED.fullmatch(form):
-        rest = rational(mixed[3])
+        rest = _quotient(mixed[3])
         return None if rest is None or not 0 <= rest < 1 else (-1 if mixed[1] else 1) * (int(mixed[2]) + rest)
+    return _quotient(form)
+
+
+def _quotient(form: str) -> Fraction | None:
     if match := _FRACTION.fullmatch(form):
         sign, top, bottom = match.groups()
     elif form.count("/") == 1:
