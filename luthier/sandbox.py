@@ -1,0 +1,162 @@
+"""`Sandbox`: runs a Python program that a model wrote, behind a fence that has been probed."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from luthier.errors import InputError, SandboxError
+
+SandboxOutcome = Literal["ok", "error", "timeout", "memory", "output"]
+"""ok: exit code 0. error: any other exit code, or a signal. timeout: wall or processor time ran out.
+memory: the program ended on a MemoryError, or the kernel killed it. output: it wrote too much."""
+
+INSTALL_FIX = (
+    "on Debian or Ubuntu: apt-get install -y bubblewrap; where user namespaces are blocked, use Linux 6.12 or newer "
+    "with Landlock (and a Python that every user may read, when you work as the superuser)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """Bounds of one run (the values are ours).
+
+    Attributes:
+        seconds: Wall time of the program, counted from its first instruction; start-up is not in it.
+        memory_bytes: Address space of each process.
+        output_bytes: Kept and allowed bytes of stdout and of stderr, each.
+        processes: Processes and threads alive at once, the program itself included.
+    """
+
+    seconds: float = 10.0
+    memory_bytes: int = 1 << 30
+    output_bytes: int = 1 << 20
+    processes: int = 16
+
+    def __post_init__(self) -> None:
+        """Refuse limits that cannot hold.
+
+        Raises:
+            InputError: a limit is zero or negative.
+        """
+        for name in ("seconds", "memory_bytes", "output_bytes", "processes"):
+            if getattr(self, name) <= 0:
+                raise InputError(
+                    f"field {name}: {getattr(self, name)!r} is not positive",
+                    where="SandboxLimits",
+                    fix="give a positive number",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxResult:
+    """What one run left behind.
+
+    Attributes:
+        outcome: See `SandboxOutcome`.
+        stdout: Text written to standard output, cut at the limit; undecodable bytes become U+FFFD.
+        stderr: The same for standard error.
+        exit_code: As a shell reports it: 128 + n for signal n.
+        seconds: Wall seconds of the program, start-up not included.
+    """
+
+    outcome: SandboxOutcome
+    stdout: str
+    stderr: str
+    exit_code: int
+    seconds: float
+
+
+class Sandbox(Protocol):
+    """Runs CPython programs without network, without the user's files, and within limits.
+
+    Attributes:
+        name: Which fence this is ("bubblewrap", "landlock"); reports print it.
+    """
+
+    name: str
+
+    def run(
+        self, program: str, *, files: Mapping[str, str] | None = None, limits: SandboxLimits | None = None
+    ) -> SandboxResult:
+        """Run a program as `__main__`, with the standard library and nothing else.
+
+        Args:
+            program: Python source text.
+            files: Name -> text, laid into the program's working folder; plain names only.
+            limits: Bounds; `SandboxLimits()` when left out.
+
+        Raises:
+            InputError: a file name is not a plain name.
+            SandboxError: the fence could not be built. A program's own failure is never raised.
+        """
+        ...
+
+    def self_check(self) -> None:
+        """Run the eight probes of `luthier.sandboxes.probes` behind this fence.
+
+        Raises:
+            SandboxError: a probe got through, or could not be run.
+        """
+        ...
+
+
+def open_sandbox(name: str = "auto") -> Sandbox:
+    """A sandbox that has passed its probes; probed once per process and name.
+
+    `auto` takes bubblewrap and, where that is missing or its fence does not hold, Landlock with a
+    visible warning. There is no third choice: generated code never runs in a bare subprocess.
+
+    Args:
+        name: auto, bubblewrap or landlock.
+
+    Raises:
+        InputError: the name is unknown.
+        SandboxError: no fence can be built here; the message says what to install.
+    """
+    if name == "auto":
+        return _first_that_holds()
+    if name in ("bubblewrap", "landlock"):
+        return _checked(name)
+    raise InputError(f"sandbox {name!r} is unknown", where="sandbox", fix="use one of: auto, bubblewrap, landlock")
+
+
+@functools.cache
+def _first_that_holds() -> Sandbox:
+    try:
+        return _checked("bubblewrap")
+    except SandboxError as error:
+        first = error
+    try:
+        second = _checked("landlock")
+    except SandboxError as error:
+        raise SandboxError(
+            f"no fence holds on this machine (bubblewrap: {first.problem}; Landlock: {error.problem})",
+            where="sandbox",
+            fix=INSTALL_FIX,
+        ) from error
+    warnings.warn(
+        f"bubblewrap is not usable ({first.problem}); generated code runs behind Landlock instead, which "
+        "hides what files hold but not that they exist",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return second
+
+
+@functools.cache
+def _checked(name: str) -> Sandbox:
+    sandbox: Sandbox
+    if name == "bubblewrap":
+        from luthier.sandboxes.bubblewrap import BubblewrapSandbox
+
+        sandbox = BubblewrapSandbox()
+    else:
+        from luthier.sandboxes.landlock import LandlockSandbox
+
+        sandbox = LandlockSandbox()
+    sandbox.self_check()
+    return sandbox

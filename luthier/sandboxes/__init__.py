@@ -1,0 +1,1 @@
+"""Sandboxes: one file per fence, and the parts that they share."""

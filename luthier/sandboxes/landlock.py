@@ -1,0 +1,109 @@
+"""`LandlockSandbox`: Landlock and a system call filter, where bubblewrap cannot be used."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from luthier.errors import SandboxError
+from luthier.sandbox import INSTALL_FIX, SandboxLimits, SandboxResult
+from luthier.sandboxes import probes
+from luthier.sandboxes.interpreter import (
+    START_CODE,
+    Interpreter,
+    interpreter_for_everybody,
+    own_interpreter,
+    process_count,
+    user_of_one_run,
+)
+from luthier.sandboxes.launch import ENVIRONMENT, PROGRAM_NAME, PYTHON_FLAGS, Launch, laid_out, launch, start_settings
+from luthier.sandboxes.seccomp import filter_program
+
+
+class LandlockSandbox:
+    """Runs a program that has locked itself in: Landlock rules first, then a system call filter.
+
+    Needs Linux 6.12 or newer for an ordinary user (signals are fenced from there on); the superuser's
+    runs also become a user of their own, who has nothing else. No package, no user namespaces.
+
+    Covered:
+        * files: contents can be read under /usr, the system's libraries and the interpreter alone, and
+          written in a working folder that is deleted afterwards; owners, modes, times and extended
+          attributes cannot be changed anywhere;
+        * network: no socket can be made, no port bound or reached;
+        * processes: no signals outwards, no tracing, no other program can be started, no leaving of
+          the process group that is killed at the end; no namespaces, mounts, keys, io_uring, BPF;
+        * environment: cleared; /proc cannot be read. New privileges: none.
+        * wall time, processor time, address space of a process, size of a file, size of the output.
+
+    Not covered:
+        * the kernel is shared: for hostile programs of strangers take gVisor or a virtual machine;
+        * names, sizes and times of hidden files can be looked up (stat), and process ids be guessed;
+        * memory is limited per process, the working folder's disk space per file, neither in sum;
+        * the limit on processes counts all of an ordinary user's processes: what the user starts
+          meanwhile counts too (the superuser's runs are counted apart);
+        * programs that need chmod, shutil.copy or a subprocess fail here and work under bubblewrap.
+
+    Raises:
+        SandboxError: this is not Linux, the architecture has no filter, or (as the superuser) no
+            interpreter can be read by every user.
+    """
+
+    name = "landlock"
+
+    def __init__(self) -> None:
+        if sys.platform != "linux":
+            raise SandboxError(f"Landlock needs Linux, this is {sys.platform}", where="sandbox", fix=INSTALL_FIX)
+        self._superuser = os.geteuid() == 0
+        self._python = interpreter_for_everybody() if self._superuser else own_interpreter()
+        self._filter = filter_program(namespaces=False)
+
+    def run(
+        self, program: str, *, files: Mapping[str, str] | None = None, limits: SandboxLimits | None = None
+    ) -> SandboxResult:
+        """See `luthier.sandbox.Sandbox.run`."""
+        limits = limits or SandboxLimits()
+        contents = laid_out(program, files)
+        user = user_of_one_run() if self._superuser else os.geteuid()
+        with tempfile.TemporaryDirectory(prefix="luthier-sandbox-", ignore_cleanup_errors=True) as folder:
+            for name, data in contents.items():
+                path = Path(folder, name)
+                path.write_bytes(data)
+                os.chown(path, user, -1)
+            os.chown(folder, user, -1)
+            return self._run_in(folder, user, limits)
+
+    def self_check(self) -> None:
+        """See `luthier.sandbox.Sandbox.self_check`."""
+        probes.check(self)
+
+    def _run_in(self, folder: str, user: int, limits: SandboxLimits) -> SandboxResult:
+        seccomp = os.memfd_create("luthier")
+        try:
+            with os.fdopen(seccomp, "wb", closefd=False) as file:
+                file.write(self._filter)
+            os.lseek(seccomp, 0, os.SEEK_SET)
+            read_end, write_end = os.pipe()
+            processes = limits.processes + process_count(user)
+            settings = start_settings(write_end, seccomp, processes, f"{folder}/{PROGRAM_NAME}", limits)
+            command = [str(self._python.executable), *PYTHON_FLAGS, "-c", START_CODE, *settings]
+            plan = Launch(
+                [*command, *_readable(self._python)],
+                write_end,
+                [seccomp],
+                {**ENVIRONMENT, "TMPDIR": folder},
+                user if self._superuser else -1,
+                folder,
+            )
+            return launch(plan, read_end, limits)
+        finally:
+            os.close(seccomp)
+
+
+def _readable(python: Interpreter) -> list[str]:
+    """Folders whose files a program may read: the system's libraries and the interpreter."""
+    folders = {os.path.realpath(path) for path in ("/usr", "/lib", "/lib64", python.prefix) if os.path.isdir(path)}
+    return sorted(folders)
