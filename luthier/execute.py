@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 
 from luthier.errors import BudgetExhausted
 from luthier.execution import Execution, Limits
+from luthier.harnesses.bounds import calls_bound
+from luthier.harnesses.graph import GraphHarness
 from luthier.job import InvalidHarness, Job, execution_key
 from luthier.ledger import Amount, Forecast
 from luthier.meter import Meter, timed
@@ -109,7 +111,7 @@ def forecast_executions(jobs: Sequence[Job], meter: Meter, limits: Limits | None
 
 def _later(job: Job, first: Sequence[Request], meter: Meter, limits: Limits) -> Amount:
     """Calls that may follow a run's first batch."""
-    calls = max(min(_calls_bound(job), limits.calls) - len(first), 0)
+    calls = max(min(_calls_bound(job, limits), limits.calls) - len(first), 0)
     if not first or not calls:
         return Amount()
     prompt = max(meter.target.count_tokens(request) for request in first)
@@ -117,9 +119,5 @@ def _later(job: Job, first: Sequence[Request], meter: Meter, limits: Limits) -> 
     return meter.ledger.amount(meter.context.role, Usage(calls, calls * prompt, calls * written))
 
 
-def _calls_bound(job: Job) -> int:
-    if job.harness.kind == "graph" and not isinstance(job.harness, InvalidHarness):
-        from luthier.executors.graph import calls_bound
-
-        return calls_bound(job.harness)
-    return 1
+def _calls_bound(job: Job, limits: Limits) -> int:
+    return calls_bound(job.harness, limits) if isinstance(job.harness, GraphHarness) else 1

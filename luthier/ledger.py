@@ -253,6 +253,12 @@ class Ledger:
             self._bury(db)
             limited = account != UNLIMITED
             total, foreign = self._committed(db) if limited else (Amount(), False)
+            if self.budget.price is not None and total.picodollars is None:
+                raise InputError(
+                    f"field price: run {self.run!r} already holds entries of unknown price, so it cannot be limited",
+                    where="budget",
+                    fix="remove budget.price or start another run",
+                )
             ids: list[int] = []
             for need in needs:
                 if need == Amount():

@@ -77,6 +77,13 @@ def test_a_price_limit_without_a_price_is_refused(store):
         ledger.amount("judge", Usage(1))
 
 
+def test_a_run_with_unknown_prices_cannot_be_limited_by_price_later(store):
+    Ledger(store, run="r").settle([], [entry("a", Amount(0, 1, 10, 5, 0.0, None))])
+    ledger = Ledger(store, Budget(price=1.0), run="r", prices={"target": Price(1, 1)})
+    with pytest.raises(InputError, match="run 'r' already holds entries of unknown price"):
+        ledger.reserve("search", ONE)
+
+
 ONE = Amount(1, 1, 10, 5, 0.0, 7_000_000)
 
 

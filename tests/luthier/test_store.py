@@ -89,7 +89,7 @@ def test_a_full_disk_is_a_clear_error_and_keeps_what_was_written(store):
     with store.transaction() as db:
         pages = db.execute("PRAGMA page_count").fetchone()[0]
         db.execute(f"PRAGMA max_page_count = {pages + 2}")
-    with pytest.raises(StoreError, match="full.*Fix: free disk space"):
+    with pytest.raises(StoreError, match=r"full.*Fix: free disk space"):
         store.put_calls([call(f"{number} " * 500) for number in range(50)])
     assert store.count("calls") == 1
     assert store.calls([kept.key]) == {kept.key: kept.completion}
@@ -98,7 +98,7 @@ def test_a_full_disk_is_a_clear_error_and_keeps_what_was_written(store):
 def test_a_read_only_file_is_a_clear_error(store):
     with store.transaction() as db:
         db.execute("PRAGMA query_only = ON")
-    with pytest.raises(StoreError, match="readonly.*Fix: correct the rights"):
+    with pytest.raises(StoreError, match=r"readonly.*Fix: correct the rights"):
         store.put_calls([call("a")])
 
 
@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
 
 def test_a_file_that_is_no_store_is_a_clear_error(tmp_path):
     (tmp_path / "store.db").write_bytes(b"not a database, but long enough to be read as one" * 20)
-    with pytest.raises(StoreError, match="not a database.*move it away"):
+    with pytest.raises(StoreError, match=r"not a database.*move it away"):
         Store(tmp_path / "store.db")
 
 

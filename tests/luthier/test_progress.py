@@ -1,0 +1,64 @@
+import os
+import signal
+
+import pytest
+
+from luthier.errors import StoreError
+from luthier.progress import Progress, ProgressBar, StopRequested, StopSignal
+
+
+class Screen:
+    def __init__(self, terminal):
+        self.text, self._terminal = "", terminal
+
+    def isatty(self):
+        return self._terminal
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+def test_progress_is_one_line_on_a_terminal_and_plain_lines_elsewhere():
+    states = [Progress(200, done, cached=10, tokens=done * 5) for done in range(10, 201)]
+    clock = iter(range(10_000))
+    screen, file = Screen(True), Screen(False)
+    for stream in (screen, file):
+        bar = ProgressBar("grid", stream, clock=lambda: next(clock))
+        for state in states:
+            bar(state)
+    assert screen.text.count("\n") == 1
+    assert screen.text.endswith("████ 200/200 done, 10 cached, 0 failed, 1,000 tokens\n")
+    lines = file.text.splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "grid: 200/200 done, 10 cached, 0 failed, 1,000 tokens"
+    assert "left" in lines[1]
+    assert "\r" not in file.text
+
+
+def test_the_first_ctrl_c_asks_and_the_second_interrupts(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    with StopSignal(tmp_path / "stop") as stop:
+        stop.check()
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(StopRequested):
+            stop.check()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_stop_file_from_before_does_not_hold_up_the_next_start(tmp_path):
+    path = tmp_path / "stop"
+    old = StopSignal(path)
+    path.touch()
+    assert old.requested()
+    assert not StopSignal(path).requested()
+
+
+def test_a_stop_file_that_cannot_be_looked_for_is_a_clear_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="cannot look for the stop file"):
+        StopSignal(tmp_path / "file" / "stop")
