@@ -10,17 +10,18 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from luthier.budget import UNITS
+from luthier.entry import Line
 from luthier.errors import BudgetExhausted, InputError
 from luthier.files import digest_file, digest_folder, digest_text, locked, md5_file
+from luthier.owners import is_alive, owner_of
 from luthier.pedigree import Checkpoint, file_digests, read_training, render_tree
-from luthier.processes import process_started
 from luthier.revision import (
     LOCK_FILE,
     PARAMS_FILE,
@@ -114,7 +115,12 @@ def start_phase(
     root = (root or find_root()).resolve()
     client = ensure_store(root)
     store = root / STORE_FOLDER
-    facts = _revision_tags(root) | _process_tags() | dict(tags or {}) | {"phase": phase, "method": method}
+    facts = (
+        _revision_tags(root)
+        | {"luthier.owner": owner_of(os.getpid())}
+        | dict(tags or {})
+        | {"phase": phase, "method": method}
+    )
     with locked(store / ".lock"):
         pipeline_id = _pipeline_run(client, store, facts)
         experiment_id = _experiment(client, store, phase)
@@ -140,6 +146,19 @@ def start_phase(
         client.set_terminated(pipeline_id, status)
 
 
+def ledger_totals(lines: Sequence[Line]) -> dict[str, float | None]:
+    """Ledger lines as flat names: `train.target.calls` is paid, `train.target.alone.calls` is as if alone.
+
+    An unknown price stays None.
+    """
+    totals: dict[str, float | None] = {}
+    for line in lines:
+        for unit in UNITS:
+            totals[f"{line.account}.{line.role}.{unit}"] = line.paid.get(unit)
+            totals[f"{line.account}.{line.role}.alone.{unit}"] = line.alone.get(unit)
+    return totals
+
+
 def log_curves(run: PhaseRun, rows: Sequence[Mapping[str, Any]]) -> None:
     """Log learning curves: every number of a row beside its `step` becomes a point of that name."""
     from mlflow.entities import Metric
@@ -157,12 +176,13 @@ def log_curves(run: PhaseRun, rows: Sequence[Mapping[str, Any]]) -> None:
         client.log_batch(run.run_id, metrics=points[start : start + 1000])
 
 
-def log_checkpoint(run: PhaseRun, folder: Path) -> str:
+def log_checkpoint(run: PhaseRun, folder: Path, ledger: Mapping[str, float | None] | None = None) -> str:
     """Record a model folder as an MLflow LoggedModel with its pedigree, and make it the method's candidate.
 
     Args:
         run: The training's run.
         folder: Holds `training.json`, the weights and the tokenizer; lies under the project's folder.
+        ledger: What the phase spent, as `ledger_totals` gives it.
 
     Returns:
         MLflow's id of the model ("m-...").
@@ -184,9 +204,9 @@ def log_checkpoint(run: PhaseRun, folder: Path) -> str:
         "folder.digest": digest_folder(folder),
         "parent.digest": training.parent,
         "parent.model_id": parent.model_id if parent else "",
-        "target.fingerprint": training.target,
-        "seeds": json.dumps(dict(training.seeds), sort_keys=True),
-        "ledger": json.dumps(dict(training.ledger), sort_keys=True),
+        "target.fingerprint": training.inputs.get("target", ""),
+        "seed": str(training.seed),
+        "ledger": json.dumps(dict(ledger or {}), sort_keys=True),
     }
     params = {key: value[:_PARAM_LENGTH] for key, value in _flat(training.settings).items()}
     model = mlflow.create_external_model(
@@ -198,15 +218,17 @@ def log_checkpoint(run: PhaseRun, folder: Path) -> str:
         model_type=run.phase,
     )
     _link(client, run, model, parent, stage, sources)
-    log_curves(run, training.curves)
-    for key, value in _flat(training.ledger).items():
-        if _is_number(value):
-            client.log_metric(run.run_id, f"ledger.{key}", float(value), model_id=model.model_id)
+    log_curves(run, training.curve)
+    for key, value in sorted((ledger or {}).items()):
+        if value is not None:
+            client.log_metric(run.run_id, f"ledger.{key}", value, model_id=model.model_id)
     promote(run.method, CANDIDATE, model.model_id, root=run.root)
     return str(model.model_id)
 
 
-def log_scores(run: PhaseRun, model_id: str, split: str, scores: Mapping[str, float], *, questions: Path) -> None:
+def log_scores(
+    run: PhaseRun, model_id: str, split: str, scores: Mapping[str, float], *, questions: Path, target: str = ""
+) -> None:
     """Attach scores on one split to a checkpoint.
 
     Args:
@@ -215,6 +237,7 @@ def log_scores(run: PhaseRun, model_id: str, split: str, scores: Mapping[str, fl
         split: "validation" or "test"; scores are named `<split>.<name>`.
         scores: Numbers by name; `score` is the mean of the questions' scores, in [0, 1].
         questions: The file of that split; its digest says on which questions the score was earned.
+        target: Fingerprint of the frozen target that answered.
     """
     client = _client(run.root / STORE_FOLDER)
     digest = digest_file(questions)
@@ -227,7 +250,7 @@ def log_scores(run: PhaseRun, model_id: str, split: str, scores: Mapping[str, fl
             dataset_name=split,
             dataset_digest=digest[:32],
         )
-    client.set_logged_model_tags(model_id, {f"{split}.questions": digest})
+    client.set_logged_model_tags(model_id, {f"{split}.questions": digest, f"{split}.target": target})
 
 
 def promote(name: str, alias: str, model_id: str, *, root: Path | None = None) -> None:
@@ -271,7 +294,7 @@ def challenge(name: str, *, root: Path | None = None) -> Promotion:
         return Promotion(True, f"first champion, validation score {score:.4f}")
     if champion.model_id == candidate.model_id:
         return Promotion(False, "the candidate is the champion")
-    for tag, what in (("validation.questions", "other validation questions"), ("target.fingerprint", "another target")):
+    for tag, what in (("validation.questions", "other validation questions"), ("validation.target", "another target")):
         if champion.tags.get(tag, "") != candidate.tags.get(tag, ""):
             return Promotion(False, f"the champion was scored on {what}; promote by hand if you mean it")
     best = _metric(champion, VALIDATION_SCORE)
@@ -301,6 +324,13 @@ def find(model: str, *, root: Path | None = None) -> Checkpoint:
     if found is None:
         raise _unknown_model(client, model, models)
     return _checkpoint(client, found, models)
+
+
+def checkpoint_of(folder: Path, *, root: Path | None = None) -> Checkpoint | None:
+    """The checkpoint whose files are exactly those of a folder; None when none was recorded."""
+    client = ensure_store(root)
+    model = _find_by_digest(client, digest_folder(folder))
+    return _checkpoint(client, model, _all_models(client)) if model else None
 
 
 def tree(model: str, *, root: Path | None = None) -> str:
@@ -365,19 +395,11 @@ def _experiment_ids(client: MlflowClient) -> list[str]:
 
 
 def _fail_stale_runs(client: MlflowClient) -> None:
-    host = socket.gethostname()
     for run in client.search_runs(_experiment_ids(client), "attributes.status = 'RUNNING'"):
-        tags = run.data.tags
-        if tags.get("luthier.host") != host or "luthier.pid" not in tags:
-            continue
-        if process_started(int(tags["luthier.pid"])) != tags.get("luthier.started"):
+        owner = run.data.tags.get("luthier.owner")
+        if owner and not is_alive(owner):
             client.set_tag(run.info.run_id, "luthier.problem", "the process died without a word")
             client.set_terminated(run.info.run_id, "FAILED")
-
-
-def _process_tags() -> dict[str, str]:
-    started = process_started(os.getpid()) or ""
-    return {"luthier.pid": str(os.getpid()), "luthier.host": socket.gethostname(), "luthier.started": started}
 
 
 def _revision_tags(root: Path) -> dict[str, str]:
@@ -404,8 +426,7 @@ def _pipeline_run(client: MlflowClient, store: Path, facts: Mapping[str, str]) -
     runs = client.search_runs([experiment_id], f"tags.pipeline = '{key}'", max_results=1)
     if runs:
         run_id = str(runs[0].info.run_id)
-        for tag, value in _process_tags().items():
-            client.set_tag(run_id, tag, value)
+        client.set_tag(run_id, "luthier.owner", facts["luthier.owner"])
         client.update_run(run_id, status="RUNNING")
         return run_id
     name = f"pipeline {facts['git.commit'][:8]} {facts['params.sha'][:8]}"
@@ -472,14 +493,6 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return flat
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 # ---- finding checkpoints ------------------------------------------------------------------------------------
 
 
@@ -501,7 +514,7 @@ def _all_models(client: MlflowClient) -> list[LoggedModel]:
 
 def _find_by_digest(client: MlflowClient, digest: str) -> LoggedModel | None:
     for model in _all_models(client):
-        if digest in (model.tags.get("folder.digest"), model.tags.get("file.model.safetensors")):
+        if model.tags.get("folder.digest") == digest:
             return model
     return None
 
@@ -563,7 +576,7 @@ def _checkpoint(client: MlflowClient, model: LoggedModel, models: Sequence[Logge
         params_digest=tags["params.sha"],
         packages_digest=tags["lock.sha"],
         target=tags["target.fingerprint"],
-        seeds=json.loads(tags["seeds"]),
+        seed=int(tags["seed"]),
         ledger=json.loads(tags["ledger"]),
         scores={metric.key: metric.value for metric in model.metrics or [] if not metric.key.startswith("ledger.")},
         run_id=run.info.run_id,

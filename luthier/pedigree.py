@@ -10,7 +10,7 @@ from typing import Any
 
 from luthier.errors import InputError
 from luthier.files import digest_file, digest_folder
-from luthier.revision import StageFacts, parents, read_stages
+from luthier.revision import StageFacts, parents, read_stages, upstream
 
 TRAINING_FILE = "training.json"
 
@@ -21,21 +21,17 @@ class Training:
 
     Attributes:
         settings: Every setting that the phase used.
-        seeds: Seeds by name.
-        parent: Digest of the parent model (its folder's, or of its `model.safetensors`).
-        inputs: SHA-256 of each data file read, by path.
-        curves: One row per logged step: `step` and named numbers (reward, validity, kl, length, loss).
-        target: Fingerprint of the frozen target ("" where the phase asked none).
-        ledger: Ledger totals by name, as the stage spent them.
+        seed: Seed of the training.
+        parent: Digest of the parent model's folder.
+        inputs: Digest of each input by name; "target" is the frozen target's fingerprint where one was asked.
+        curve: One row per logged step: `step` and named numbers (reward, validity, KL, length, loss).
     """
 
     settings: Mapping[str, Any]
-    seeds: Mapping[str, Any]
+    seed: int
     parent: str
     inputs: Mapping[str, str]
-    curves: Sequence[Mapping[str, Any]]
-    target: str
-    ledger: Mapping[str, Any]
+    curve: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,9 @@ class Checkpoint:
         commit, changed: Code revision, and the paths that differed from it.
         params_digest, packages_digest: SHA-256 of the settings and of the package locks.
         target: Fingerprint of the frozen target ("" where the phase asked none).
-        seeds, ledger, scores: Seeds, ledger totals and scores by name.
+        seed: Seed of the training.
+        ledger: What the phase spent, by name; None is unknown.
+        scores: Scores by name.
     """
 
     model_id: str
@@ -74,8 +72,8 @@ class Checkpoint:
     params_digest: str
     packages_digest: str
     target: str
-    seeds: Mapping[str, Any]
-    ledger: Mapping[str, Any]
+    seed: int
+    ledger: Mapping[str, float | None]
     scores: Mapping[str, float]
 
 
@@ -88,15 +86,7 @@ def read_training(folder: Path) -> Training:
     path = folder / TRAINING_FILE
     try:
         row = json.loads(path.read_text(encoding="utf-8"))
-        return Training(
-            settings=row["settings"],
-            seeds=row["seeds"] if isinstance(row["seeds"], Mapping) else {"seed": row["seeds"]},
-            parent=row["parent"],
-            inputs=row["inputs"],
-            curves=row["curves"],
-            target=row.get("target", ""),
-            ledger=row.get("ledger", {}),
-        )
+        return Training(row["settings"], row["seed"], row["parent"], row["inputs"], row["curve"])
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read it ({error})", where=str(path), fix="run the training stage again") from error
     except KeyError as error:
@@ -121,6 +111,11 @@ def shorten(digest: str) -> str:
     return digest[:12]
 
 
+def show_number(value: float | None) -> str:
+    """A ledger number for a person; what is not known is "unknown", never 0."""
+    return "unknown" if value is None else f"{value:,.6g}"
+
+
 class _Printer:
     """Collects a tree's lines.
 
@@ -140,7 +135,7 @@ class _Printer:
         self.told.add(checkpoint.stage)
         aliases = f"  [{', '.join(checkpoint.aliases)}]" if checkpoint.aliases else ""
         self.lines.append(f"{lead}{checkpoint.method}/{checkpoint.phase}  {checkpoint.model_id}{aliases}")
-        sources = parents(checkpoint.stages[checkpoint.stage], checkpoint.stages)
+        sources = _longest_first(checkpoint.stages[checkpoint.stage], checkpoint.stages)
         base = checkpoint.parent is None and bool(checkpoint.parent_digest)
         bar = below + ("│  " if sources or base else "   ")
         self.lines.extend(f"{bar}{label:9} {text}" for label, text in self._facts(checkpoint))
@@ -159,7 +154,7 @@ class _Printer:
             return
         self.told.add(stage.name)
         self.lines.append(f"{lead}{stage.name}")
-        sources = parents(stage, checkpoint.stages)
+        sources = _longest_first(stage, checkpoint.stages)
         bar = deeper + ("│  " if sources else "   ")
         for out in stage.outs:
             rows = "" if out.rows is None else f"{out.rows:,} rows, "
@@ -180,9 +175,14 @@ class _Printer:
             ("files", f"{checkpoint.path}  sha256 {shorten(checkpoint.digest)} ({disk})"),
             ("code", f"commit {checkpoint.commit[:12]} ({state})"),
             ("settings", settings),
-            ("seeds", ", ".join(f"{name} {value}" for name, value in sorted(checkpoint.seeds.items()))),
+            ("seed", str(checkpoint.seed)),
             ("target", checkpoint.target),
-            ("spent", ", ".join(f"{name} {value}" for name, value in sorted(checkpoint.ledger.items()))),
+            ("spent", ", ".join(f"{name} {show_number(value)}" for name, value in sorted(checkpoint.ledger.items()))),
             ("scores", ", ".join(f"{name} {value:.4g}" for name, value in sorted(checkpoint.scores.items()))),
         ]
         return [(label, text) for label, text in facts if text]
+
+
+def _longest_first(stage: StageFacts, stages: Mapping[str, StageFacts]) -> list[StageFacts]:
+    """What a stage was made from, the longest history first, so that the tree reads down to the questions."""
+    return sorted(parents(stage, stages), key=lambda source: (-len(upstream(source, stages)), source.name))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-# Long enough for a stage to finish its batch and flush; a stage that starts others gets more.
-GRACE_SECONDS = 5.0
+# Between the polite and the firm signal: a stage finishes its batch. Twice this stays under Prefect's 30 s.
+GRACE_SECONDS = 8.0
 
 
 def run_streamed(
@@ -70,25 +70,6 @@ def end_group(group: int) -> None:
     """Kill what is left of a process group; nothing happens when it is empty."""
     with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-
-
-def process_started(pid: int) -> str | None:
-    """When a living process started, in the system's own ticks: tells a reused process id apart.
-
-    Returns:
-        None for a dead process, "" where the system does not say.
-    """
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass  # alive, another user's
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return None if fields[0] == "Z" else fields[19]
 
 
 def _ask_to_end(group: int, grace_seconds: float) -> None:

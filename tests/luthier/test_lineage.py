@@ -9,6 +9,8 @@ from types import ModuleType
 import pytest
 
 from luthier import lineage
+from luthier.budget import Amount
+from luthier.entry import Line
 from luthier.errors import InputError
 
 
@@ -49,12 +51,10 @@ def write_model(project: Path, phase: str, method: str, *, weights: str = "w", p
     (folder / "model.safetensors").write_text(weights)
     report = {
         "settings": {"learning_rate": 0.1},
-        "seeds": 5,
+        "seed": 5,
         "parent": parent,
-        "inputs": {},
-        "curves": [{"step": 1, "reward": 0.5}, {"step": 2, "reward": 0.75, "kl": 0.1}],
-        "target": "target-a",
-        "ledger": {"train.calls": 3},
+        "inputs": {"target": "target-a"},
+        "curve": [{"step": 1, "reward": 0.5}, {"step": 2, "reward": 0.75, "kl": 0.1}],
     }
     (folder / "training.json").write_text(json.dumps(report))
     return folder
@@ -62,7 +62,7 @@ def write_model(project: Path, phase: str, method: str, *, weights: str = "w", p
 
 def log_model(project: Path, phase: str, method: str, **model: str) -> str:
     with lineage.start_phase(phase, method, root=project) as run:
-        return lineage.log_checkpoint(run, write_model(project, phase, method, **model))
+        return lineage.log_checkpoint(run, write_model(project, phase, method, **model), {"train.target.calls": 3})
 
 
 def log_validation(project: Path, method: str, model_id: str, score: float, questions: str = "q") -> None:
@@ -137,12 +137,12 @@ def test_a_checkpoint_knows_its_facts(project: Path) -> None:
     assert model.tags["target.fingerprint"] == "target-a"
     assert len(model.tags["params.sha"]) == 64
     assert model.tags["lock.sha"] == "none"
-    assert json.loads(model.tags["ledger"]) == {"train.calls": 3}
+    assert json.loads(model.tags["ledger"]) == {"train.target.calls": 3}
     assert model.params == {"learning_rate": "0.1"}
     checkpoint = lineage.find("facts/reinforce", root=project)
     assert checkpoint.parent is not None
     assert checkpoint.parent.model_id == parent_id
-    assert checkpoint.seeds == {"seed": 5}
+    assert checkpoint.seed == 5
     assert checkpoint.aliases == ("candidate",)
 
 
@@ -161,6 +161,26 @@ def test_an_unknown_model_names_its_neighbours(project: Path, wrong: str) -> Non
     log_model(project, "sft", "near")
     with pytest.raises(InputError, match="near"):
         lineage.find(wrong, root=project)
+
+
+def test_ledger_lines_become_names_and_unknown_stays_unknown() -> None:
+    paid, alone = Amount(1, 2, 30, 4, 0.5, None), Amount(1, 3, 40, 5, 0.75, 2_000_000)
+    totals = lineage.ledger_totals([Line("train", "target", "m", "reinforce", paid, alone, 3, 1, 0)])
+    assert totals["train.target.calls"] == 2
+    assert totals["train.target.prompt_tokens"] == 30
+    assert totals["train.target.price"] is None
+    assert totals["train.target.alone.calls"] == 3
+    assert totals["train.target.alone.price"] == pytest.approx(2e-6)
+
+
+def test_a_checkpoint_is_found_by_its_files(project: Path) -> None:
+    model_id = log_model(project, "sft", "named", weights="by files")
+    folder = project / "models/sft/named"
+    found = lineage.checkpoint_of(folder, root=project)
+    assert found is not None
+    assert found.model_id == model_id
+    (folder / "model.safetensors").write_text("never recorded")
+    assert lineage.checkpoint_of(folder, root=project) is None
 
 
 def test_an_unknown_alias_is_refused(project: Path) -> None:
@@ -190,7 +210,7 @@ def test_a_broken_training_report_names_file_and_field(project: Path) -> None:
     folder = write_model(project, "sft", "broken")
     (folder / "training.json").write_text('{"settings": {}}')
     with (
-        pytest.raises(InputError, match=r"training\.json.*'seeds'"),
+        pytest.raises(InputError, match=r"training\.json.*'seed'"),
         lineage.start_phase("sft", "broken", root=project) as run,
     ):
         lineage.log_checkpoint(run, folder)
@@ -238,12 +258,18 @@ def test_the_tree_reaches_the_questions(built: Path) -> None:
     assert lines[0].startswith("mas_architect/reinforce  m-")
     depth = {}
     for line in lines:
-        for name in ("mas_architect/sft", "teach@mas_architect", "grid", "base model"):
-            if line.lstrip("│├└─ ").startswith(name):
+        for name in ("mas_architect/sft", "teach@mas_architect", "grid", "questions", "base model"):
+            if line.lstrip("│├└─ ").startswith(name) and name not in depth:
                 depth[name] = len(line) - len(line.lstrip("│├└─ "))
-    assert 0 < depth["mas_architect/sft"] < depth["teach@mas_architect"] < depth["grid"]
+    assert 0 < depth["mas_architect/sft"] < depth["teach@mas_architect"] < depth["grid"] < depth["questions"]
     assert depth["base model"] > depth["mas_architect/sft"]
-    for fact in ("train.jsonl  5 rows", "data/grid  15 rows", "data/teach/mas_architect  4 rows", "same on disk"):
+    for fact in (
+        "train.jsonl  5 rows",
+        "data/grid  15 rows",
+        "data/teach/mas_architect  4 rows",
+        "same on disk",
+        "price unknown",
+    ):
         assert fact in text
     questions = {out.md5 for out in lineage.read_stages(built)["questions"].outs}
     assert all(md5[:12] in text for md5 in questions)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from luthier.processes import process_started, run_streamed
+from luthier.owners import is_alive, owner_of
+from luthier.processes import run_streamed
 
 CHILD = """
 import subprocess, sys, time
@@ -20,7 +21,7 @@ STUBBORN = (
 
 def wait_for_end(pid: int) -> bool:
     for _ in range(200):
-        if process_started(pid) is None:
+        if not is_alive(owner_of(pid)):
             return True
         time.sleep(0.02)
     return False
@@ -56,10 +57,3 @@ def test_an_interruption_ends_the_child_and_its_children(tmp_path: Path, prelude
         )
     assert len(pids) == 2
     assert all(wait_for_end(pid) for pid in pids)
-
-
-def test_tells_the_living_from_the_dead(tmp_path: Path) -> None:
-    pids: list[int] = []
-    run_streamed([sys.executable, "-c", ""], cwd=tmp_path, environment=os.environ, say=print, started=pids.append)
-    assert process_started(pids[0]) is None
-    assert process_started(os.getpid()) is not None

@@ -43,6 +43,7 @@ import argparse, hashlib, json, os
 from pathlib import Path
 import yaml
 from luthier import lineage
+from luthier.files import digest_folder
 
 parser = argparse.ArgumentParser()
 parser.add_argument("stage")
@@ -59,12 +60,12 @@ def train(phase, source, parent):
     folder.mkdir(parents=True, exist_ok=True)
     weights = hashlib.sha256(source.read_bytes() + os.environ.get("TOY_NOISE", "").encode()).hexdigest()
     (folder / "model.safetensors").write_text(weights)
-    curves = [{"step": step, "reward": step / 4, "validity": 1.0, "kl": 0.1, "length": 20} for step in range(1, 4)]
-    report = {"settings": {"learning_rate": 0.1, "batch": {"rows": 8}}, "seeds": {"training": seed}, "parent": parent,
-              "inputs": {str(source): "x"}, "curves": curves, "target": "toy-target", "ledger": {"train.calls": 12}}
+    curve = [{"step": step, "reward": step / 4, "valid": 1.0, "kl": 0.1, "length": 20} for step in range(1, 4)]
+    report = {"settings": {"learning_rate": 0.1, "batch": {"rows": 8}}, "seed": seed, "parent": parent,
+              "inputs": {"rows": "x", "target": "toy-target"}, "curve": curve}
     (folder / "training.json").write_text(json.dumps(report))
     with lineage.start_phase(phase, options.method, tags={"prefect.flow_run_id": "none"}) as run:
-        lineage.log_checkpoint(run, folder)
+        lineage.log_checkpoint(run, folder, {"train.target.calls": 12, "train.target.price": None})
 
 if options.stage == "questions":
     write(Path("data/questions/train.jsonl"), [{"n": n * seed} for n in range(5)])
@@ -76,8 +77,8 @@ elif options.stage == "teach":
 elif options.stage == "sft":
     train("sft", Path("data/teach", options.method, "rows.jsonl"), "base-digest")
 else:
-    parent = Path("models/sft", options.method, "model.safetensors")
-    train("reinforce", parent, hashlib.sha256(parent.read_bytes()).hexdigest())
+    parent = Path("models/sft", options.method)
+    train("reinforce", parent / "model.safetensors", digest_folder(parent))
 '''
 
 
