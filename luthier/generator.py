@@ -1,0 +1,97 @@
+"""`Generator`: question in, harness text out. Searched ones are constant, learned ones are checkpoints."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from luthier.harness import Harness
+from luthier.meter import Meter
+from luthier.question import Question
+from luthier.target import Failure, Request, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A harness text for one question.
+
+    Attributes:
+        text: What the generator wrote; may be invalid, the executor finds out.
+        usage: Tokens of writing it, as if alone; zero for a constant generator.
+        problem: Why the machine gave no text ("" when it did).
+    """
+
+    text: str
+    usage: Usage = field(default_factory=Usage)
+    problem: str = ""
+
+
+class Generator(Protocol):
+    """Writes harnesses of one kind."""
+
+    name: str
+    kind: str
+
+    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
+        """One proposal per question, in order. Sees the question's text, never its reference."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantGenerator:
+    """The same harness for every question: what a search ends with."""
+
+    name: str
+    harness: Harness
+
+    @property
+    def kind(self) -> str:
+        """Kind of the one harness."""
+        return self.harness.kind
+
+    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
+        """The constant text, at no cost."""
+        return [Proposal(self.harness.text)] * len(questions)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomGenerator:
+    """A random valid harness per question: the floor that a generator must leave behind (ours)."""
+
+    name: str
+    kind: str
+    draw: Callable[[random.Random], Harness]
+    seed: int
+
+    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
+        """One draw per question, seeded by seed and question id."""
+        return [Proposal(self.draw(random.Random(f"{self.seed}:{question.id}")).text) for question in questions]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGenerator:
+    """A model that writes the harness as a continuation of a prompt: a trained checkpoint, or a large server model.
+
+    Attributes:
+        meter: Pays as role generator (or teacher).
+        request: Builds the request from the question's text.
+        clean: Cuts the harness text out of the model's text.
+    """
+
+    name: str
+    kind: str
+    meter: Meter
+    request: Callable[[str], Request]
+    clean: Callable[[str], str]
+
+    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
+        """One call per question, as one batch."""
+        answers = self.meter.complete([self.request(question.text) for question in questions])
+        return [
+            Proposal("", problem=str(answer.error))
+            if isinstance(answer, Failure)
+            else Proposal(self.clean(answer.text), usage=answer.usage)
+            for answer in answers
+        ]

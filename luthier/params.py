@@ -1,0 +1,273 @@
+"""`params.yaml` and the profile that it names, checked in one place.
+
+`params.yaml` says *what* is asked (task, methods, seed, budget); `profiles/<profile>.yaml` says with which
+engines and sizes. Both are read together; an unknown key, a wrong type or a value out of range is one
+error that names the file, the field and the nearest known key.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from luthier.errors import InputError
+
+PARAMS_FILE = "params.yaml"
+SectionT = TypeVar("SectionT", bound="Section")
+
+
+class Section(BaseModel):
+    """A section of a settings file: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TargetParams(Section):
+    """The frozen model. `engine`: openvino | transformers | openai | scripted."""
+
+    engine: Literal["openvino", "transformers", "openai", "scripted"] = "openvino"
+    model: str = Field(default="embedded", description="'embedded', a local folder, or a server's model name")
+    base_url: str = Field(default="", description="server root, for engine openai")
+    revision: str = Field(default="", description="pins a server's weights in the fingerprint")
+    precision: Literal["bf16", "f32"] = "bf16"
+    batch: int = Field(default=64, ge=1)
+    device: str = "cpu"
+    timeout_seconds: float = Field(default=60.0, gt=0)
+    retries: int = Field(default=4, ge=0)
+    concurrency: int = Field(default=16, ge=1)
+    share_prefixes: bool = Field(default=False, description="faster, but not exact on the embedded engine")
+    prompt_usd_per_million: float | None = Field(default=None, ge=0, description="unknown stays unknown, never 0")
+    completion_usd_per_million: float | None = Field(default=None, ge=0)
+
+
+class TaskParams(Section):
+    """Which questions. `source` is a local file, a folder or a hub id where the task needs one."""
+
+    name: str = "mixed"
+    source: str = ""
+    seed: int = Field(default=7, ge=0, description="seed of the questions; apart from the training seed")
+
+
+class QuestionsParams(Section):
+    """How many questions of each split."""
+
+    train: int = Field(ge=1)
+    validation: int = Field(ge=1)
+    test: int = Field(ge=1)
+
+
+class LimitsParams(Section):
+    """Bounds of one execution; see `luthier.execution.Limits`."""
+
+    steps: int = Field(default=40, ge=1)
+    visits: int = Field(default=8, ge=1)
+    calls: int = Field(default=24, ge=1)
+    tokens: int = Field(default=16_000, ge=1)
+
+
+class GridParams(Section):
+    """Which configurations of the pool run on how many train and validation questions."""
+
+    configurations: list[str] = Field(min_length=1)
+    train: int = Field(ge=1)
+    validation: int = Field(ge=1)
+    width: int = Field(default=512, ge=1, description="executions advanced together")
+
+
+class TeachParams(Section):
+    """Phase teach: candidates and the filter (defaults are ours; the paper gives none)."""
+
+    families: list[str] = Field(default_factory=list, description="families that the teacher sees; empty = all")
+    variations: int = Field(default=64, ge=0, description="seeded one-edit variations of the pool per question")
+    rows_per_question: int = Field(default=1, ge=1)
+    server: TargetParams | None = Field(default=None, description="a large model that writes the graphs")
+    samples: int = Field(default=4, ge=1, description="graphs asked of the server per question")
+
+
+class GeneratorParams(Section):
+    """The trainable model that writes harnesses."""
+
+    model: str = Field(default="embedded", description="'embedded' or a local folder in Hugging Face form")
+    max_tokens: int = Field(default=48, ge=4, description="bound of one harness text")
+
+
+class TrainerParams(Section):
+    """What every training phase shares."""
+
+    learning_rate: float = Field(gt=0)
+    batch: int = Field(ge=1, description="rows per optimiser step")
+    precision: Literal["fp32", "autocast_bf16", "bf16"] = "autocast_bf16"
+    layers: int = Field(default=0, ge=0, description="train only the last N layers; 0 = all weights (ours)")
+    deepspeed: str = Field(default="", description="ZeRO configuration file, for several GPUs")
+
+
+class SftParams(TrainerParams):
+    """Phase sft (TRL SFTTrainer, loss on the completion alone)."""
+
+    epochs: float = Field(gt=0)
+
+
+class ReinforceParams(TrainerParams):
+    """Phase reinforce (TRL GRPOTrainer). Algorithm, group size, KL and clip are ours: no source states them."""
+
+    steps: int = Field(ge=1)
+    questions: int = Field(default=8, ge=1, description="questions per step")
+    samples: int = Field(default=8, ge=2, description="group size")
+    temperature: float = Field(default=1.2, gt=0)
+    kl: float = Field(default=0.0, ge=0, description="weight of the KL term against the SFT checkpoint; 0 = off")
+    clip: float = Field(default=0.2, gt=0, description="PPO clip range epsilon")
+    scale: Literal["group", "batch", "none"] = Field(default="group", description="divide advantages by this std")
+    drop_flat_groups: bool = Field(default=True, description="no forward/backward for zero-variance groups (ours)")
+    probe_samples: int = Field(default=8, ge=0, description="samples that choose the questions; 0 = no choice")
+    save_every: int = Field(default=10, ge=1, description="steps between resumable checkpoints")
+    valid_but_wrong: float = Field(default=0.1, ge=0, le=1, description="middle tier of the reward")
+
+
+class EvaluateParams(Section):
+    """Which contenders are scored on the test questions."""
+
+    random_graphs: int = Field(default=1, ge=0, description="random valid graphs per question (baseline)")
+    resamples: int = Field(default=2000, ge=100, description="bootstrap resamples of an interval")
+
+
+class MethodParams(Section):
+    """The phases of one learned method."""
+
+    generator: GeneratorParams = GeneratorParams()
+    teach: TeachParams
+    sft: SftParams
+    reinforce: ReinforceParams
+
+
+class BudgetParams(Section):
+    """Limits of one stage's spending; null = unlimited. Any limit stops."""
+
+    rollouts: int | None = Field(default=None, ge=0)
+    calls: int | None = Field(default=None, ge=0)
+    prompt_tokens: int | None = Field(default=None, ge=0)
+    completion_tokens: int | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, ge=0)
+    price: float | None = Field(default=None, ge=0)
+
+
+class Ask(Section):
+    """`params.yaml`: what is asked."""
+
+    profile: str
+    seed: int = Field(default=17, ge=0)
+    task: TaskParams = TaskParams()
+    methods: list[str] = Field(min_length=1)
+    budget: BudgetParams = BudgetParams()
+
+
+class Profile(Section):
+    """`profiles/<name>.yaml`: engines and sizes."""
+
+    target: TargetParams
+    limits: LimitsParams = LimitsParams()
+    questions: QuestionsParams
+    grid: GridParams
+    mas_architect: MethodParams
+    evaluate: EvaluateParams = EvaluateParams()
+
+
+class Params(Section):
+    """Everything that a stage may read."""
+
+    ask: Ask
+    profile: Profile
+
+    def method(self, name: str) -> MethodParams:
+        """Settings of one method.
+
+        Raises:
+            InputError: the method is unknown.
+        """
+        if name not in known_methods():
+            raise InputError(
+                f"field methods: {name!r} is unknown{_near(name, known_methods())}",
+                where=PARAMS_FILE,
+                fix=f"use one of {', '.join(known_methods())}",
+            )
+        section = getattr(self.profile, name)
+        assert isinstance(section, MethodParams)
+        return section
+
+
+def known_methods() -> tuple[str, ...]:
+    """Names of the methods that have settings."""
+    return ("mas_architect",)
+
+
+def load_params(root: Path = Path(".")) -> Params:
+    """Read and check `params.yaml` and its profile.
+
+    Raises:
+        InputError: a file is missing or broken, or a field is unknown, of the wrong type or out of range.
+    """
+    ask_path = root / PARAMS_FILE
+    ask = _parse(Ask, _read(ask_path), ask_path)
+    profiles = sorted(path.stem for path in (root / "profiles").glob("*.yaml"))
+    if ask.profile not in profiles:
+        raise InputError(
+            f"field profile: {ask.profile!r} is unknown{_near(ask.profile, profiles)}",
+            where=str(ask_path),
+            fix=f"use one of {', '.join(profiles)}, or add profiles/{ask.profile}.yaml",
+        )
+    profile_path = root / "profiles" / f"{ask.profile}.yaml"
+    params = Params(ask=ask, profile=_parse(Profile, _read(profile_path), profile_path))
+    for method in ask.methods:
+        params.method(method)
+    return params
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"cannot read the settings ({error.strerror})", where=str(path), fix="run in the project's folder"
+        ) from error
+    except yaml.YAMLError as error:
+        raise InputError(f"not valid YAML ({error})", where=str(path), fix="correct the line named") from error
+    if not isinstance(value, Mapping):
+        raise InputError("not a mapping of settings", where=str(path), fix="write `name: value` lines")
+    return value
+
+
+def _parse(section: type[SectionT], value: Mapping[str, Any], path: Path) -> SectionT:
+    try:
+        return section.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = _fields_at(section, first["loc"][:-1])
+            raise InputError(
+                f"field {field}: unknown{_near(str(first['loc'][-1]), known)}",
+                where=str(path),
+                fix=f"known here: {', '.join(known)}",
+            ) from error
+        raise InputError(
+            f"field {field}: {first['msg']} (got {first.get('input')!r})", where=str(path), fix="correct the value"
+        ) from error
+
+
+def _fields_at(section: type[Section], location: tuple[int | str, ...]) -> list[str]:
+    current: Any = section
+    for part in location:
+        field = getattr(current, "model_fields", {}).get(part)
+        if field is None:
+            break
+        current = field.annotation
+    return sorted(getattr(current, "model_fields", section.model_fields))
+
+
+def _near(name: str, known: list[str] | tuple[str, ...]) -> str:
+    match = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {match[0]!r}?)" if match else ""

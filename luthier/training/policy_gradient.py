@@ -1,0 +1,250 @@
+"""Phase *reinforce*: group-relative policy gradient (GRPO) with TRL's GRPOTrainer and our executor as the reward.
+
+For each question G harnesses are sampled, executed on the frozen target and rewarded; the advantage of
+sample k is A_k = (R_k - mean R) / (std R + 1e-4) (`scale: group`), and the clipped ratio objective is
+maximised. With one optimiser step per batch of samples the ratio is 1 and the clip idle.
+
+Ours (no source states them for MAS-Architect): group size, learning rate, KL weight, sampling
+temperature, which questions are asked, and that flat groups (all rewards equal, hence all advantages
+zero) are counted and not sent through the model. Without a KL term their gradient is exactly zero, so
+dropping them changes no update: the loss is normalised by the tokens of the whole batch (`dapo`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from luthier.errors import InputError
+from luthier.files import digest_text
+from luthier.params import ReinforceParams
+from luthier.reward import RewardValue
+from luthier.training import checkpoint
+from luthier.training.resume import ResumeFolder
+from luthier.training.sampler import Sampler
+
+Judge = Callable[[Sequence[str], Sequence[str], str], list[RewardValue]]
+"""(question ids, harness texts, scope) -> rewards, in order; runs the harnesses on the frozen target. The scope
+names the step, so that a training resumed in its middle enters the same payments under the same names."""
+
+
+def choose_questions(
+    prompts: dict[str, str], judge: Judge, sampler: Sampler, samples: int, seed: int, batch: int = 16
+) -> tuple[list[str], dict[str, float]]:
+    """Keep the questions from which there is something to learn, hardest uncertain ones first.
+
+    Each question is sampled `samples` times from the starting checkpoint. Questions solved by every sample
+    are left out; those with mixed rewards come before those that no sample solves.
+
+    Args:
+        prompts: Question id -> generator prompt.
+        judge: Executes and rewards.
+        sampler: Draws from the starting checkpoint.
+        samples: Samples per question.
+        seed: Base seed.
+        batch: Questions per sampling batch.
+
+    Returns:
+        Question ids in training order, and the share of correct samples of every question.
+    """
+    rates: dict[str, float] = {}
+    ids = list(prompts)
+    for start in range(0, len(ids), batch):
+        part = ids[start : start + batch]
+        drawn = sampler.sample([prompts[i] for i in part], samples, seed + start)
+        texts = [sampler.text(sample) for group in drawn for sample in group]
+        values = judge([i for i in part for _ in range(samples)], texts, f"probe {start}")
+        for index, question in enumerate(part):
+            group = values[index * samples : (index + 1) * samples]
+            rates[question] = sum(value.parts.get("correct", 0.0) for value in group) / samples
+    open_questions = [i for i in ids if rates[i] < 1.0]
+    mixed = [i for i in open_questions if rates[i] > 0.0]
+    unsolved = [i for i in open_questions if rates[i] == 0.0]
+    return _interleave(mixed, unsolved) or ids, rates
+
+
+def _interleave(mixed: list[str], unsolved: list[str]) -> list[str]:
+    """Alternate both lists, so that every batch holds questions that teach now and ones to explore."""
+    order: list[str] = []
+    for index in range(max(len(mixed), len(unsolved))):
+        order += mixed[index : index + 1] + unsolved[index : index + 1]
+    return order
+
+
+def train(
+    prompts: dict[str, str],
+    base: Path,
+    out: Path,
+    settings: ReinforceParams,
+    *,
+    max_tokens: int,
+    seed: int,
+    judge: Judge,
+    record: dict[str, Any],
+    scratch: Path,
+    report: Callable[[dict[str, float]], None] | None = None,
+) -> list[dict[str, float]]:
+    """Train `base` on questions with executed rewards and write the checkpoint folder `out`.
+
+    Args:
+        prompts: Question id -> generator prompt.
+        base: Checkpoint to start from (after SFT).
+        out: Checkpoint folder to write; appears whole or not at all.
+        settings: See `ReinforceParams`.
+        max_tokens: Bound of one harness text.
+        seed: Decides sampling and order.
+        judge: Executes harness texts on the frozen target and rewards them.
+        record: What `training.json` should hold; the curve, the chosen questions and the settings are added.
+        scratch: Folder for resumable state.
+        report: Called with each logged step.
+
+    Returns:
+        The curve: one row per step with reward, shares of valid and correct samples, flat groups, KL, length.
+    """
+    checkpoint.quiet_libraries()
+    import torch
+    from datasets import Dataset
+    from transformers import set_seed
+
+    set_seed(seed)
+    model, tokenizer = checkpoint.load(base, precision=settings.precision)
+    trainable = checkpoint.train_last_layers(model, settings.layers)
+    sampler = Sampler(model, tokenizer, max_tokens=max_tokens, temperature=settings.temperature)
+    resume = ResumeFolder(scratch)
+    order, rates = list(prompts), dict[str, float]()
+    if settings.probe_samples:
+        order, rates = choose_questions(prompts, judge, sampler, settings.probe_samples, seed)
+    if not order:
+        raise InputError("no training questions are left", where="reinforce", fix="raise questions.train")
+    by_prompt = {prompts[question]: question for question in order}
+    data = Dataset.from_list([{"prompt": prompts[question], "question": question} for question in order])
+    trainer = _trainer_class()(
+        model=model,
+        args=_config(settings, resume, seed, max_tokens, cpu=not torch.cuda.is_available()),
+        train_dataset=data,
+        processing_class=tokenizer,
+        reward_funcs=[_reward_function(judge)],
+        rollout_func=_rollout(sampler, settings.samples, seed),
+        callbacks=resume.callbacks(report),
+    )
+    trainer.drop_flat_groups = settings.drop_flat_groups and settings.kl == 0.0
+    trainer.train(resume_from_checkpoint=resume.latest())
+    curve = resume.curve(trainer.state.log_history)
+    record = {
+        **record,
+        "settings": settings.model_dump(),
+        "trainable_parameters": trainable,
+        "questions": len(by_prompt),
+        "solved_before": {question: rates[question] for question in sorted(rates)},
+        "curve": curve,
+    }
+    if trainer.accelerator.is_main_process:
+        checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), tokenizer, base, record)
+        resume.clear()
+    return curve
+
+
+def _config(settings: ReinforceParams, resume: ResumeFolder, seed: int, max_tokens: int, *, cpu: bool) -> Any:
+    from trl import GRPOConfig
+
+    return GRPOConfig(
+        output_dir=str(resume.folder),
+        per_device_train_batch_size=settings.questions * settings.samples,
+        num_generations=settings.samples,
+        steps_per_generation=1,
+        num_iterations=1,
+        max_steps=settings.steps,
+        max_completion_length=max_tokens,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="constant",
+        temperature=settings.temperature,
+        beta=settings.kl,
+        epsilon=settings.clip,
+        scale_rewards=settings.scale,
+        loss_type="dapo",
+        mask_truncated_completions=False,
+        shuffle_dataset=False,
+        bf16=settings.precision == "autocast_bf16",
+        use_cpu=cpu,
+        gradient_checkpointing=False,
+        seed=seed,
+        data_seed=seed,
+        logging_steps=1,
+        save_strategy="steps",
+        save_steps=settings.save_every,
+        save_total_limit=1,
+        report_to=[],
+        disable_tqdm=True,
+        deepspeed=settings.deepspeed or None,
+    )
+
+
+def _rollout(sampler: Sampler, samples: int, seed: int) -> Callable[..., dict[str, Any]]:
+    """TRL's rollout hook (experimental there, hence in this one place): prompts -> sampled token ids."""
+
+    def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
+        sampler.refresh()
+        distinct = prompts[::samples]
+        step_seed = int(digest_text(f"{seed}:{trainer.state.global_step}")[:8], 16)
+        drawn = [sample for group in sampler.sample(distinct, samples, step_seed) for sample in group]
+        return {
+            "prompt_ids": [sample.prompt_ids for sample in drawn],
+            "completion_ids": [sample.ids for sample in drawn],
+            "logprobs": [sample.logprobs for sample in drawn],
+        }
+
+    return rollout
+
+
+def _reward_function(judge: Judge) -> Callable[..., list[float | None]]:
+    """Our reward as TRL's: None where the machine failed, so that the sample is left out of its group."""
+
+    def executed_reward(
+        completions: list[str],
+        question: list[str],
+        trainer_state: Any,
+        log_metric: Callable[[str, float], None],
+        **_: Any,
+    ) -> list[float | None]:
+        values = judge(question, completions, f"step {trainer_state.global_step}")
+        for part in ("valid", "correct", "cheating"):
+            known = [value.parts[part] for value in values if part in value.parts]
+            if known:
+                log_metric(part, sum(known) / len(known))
+        return [value.value for value in values]
+
+    return executed_reward
+
+
+def _trainer_class() -> Any:
+    from trl import GRPOTrainer
+
+    class FlatGroupDroppingTrainer(GRPOTrainer):
+        """GRPO that sends only groups with unequal rewards through the model."""
+
+        drop_flat_groups = False
+
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            batch = super()._generate_and_score_completions(inputs)
+            return keep_unequal(batch) if self.drop_flat_groups and self.model.training else batch
+
+    return FlatGroupDroppingTrainer
+
+
+def keep_unequal(batch: dict[str, Any]) -> dict[str, Any]:
+    """Rows whose advantage is not zero; the first row alone if there is none (its gradient is zero).
+
+    `num_items_in_batch`, the token count that normalises the loss, stays that of the whole batch.
+    """
+    import torch
+
+    rows = batch["advantages"].abs() > 1e-8
+    if not bool(rows.any()):
+        rows = torch.zeros_like(rows)
+        rows[0] = True
+    size = rows.shape[0]
+    return {
+        key: value[rows] if isinstance(value, torch.Tensor) and value.ndim > 0 and value.shape[0] == size else value
+        for key, value in batch.items()
+    }

@@ -1,0 +1,75 @@
+"""Resumable trainer state: a killed training continues at its last saved step and ends with the same weights."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+_COMPLETE = "trainer_state.json"
+_UNREPEATABLE = ("runtime", "_per_second", "total_flos", "step_time", "num_tokens", "train_loss")
+
+
+class ResumeFolder:
+    """A folder of trainer checkpoints that belongs to one exact training.
+
+    Args:
+        folder: Named by a digest of everything that decides the result, so that changed inputs never
+            resume a stranger's state.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def latest(self) -> str | None:
+        """The newest whole trainer checkpoint, None to start afresh. A half-written one is deleted."""
+        steps: list[tuple[int, Path]] = []
+        for path in sorted(self.folder.glob("checkpoint-*")):
+            if (path / _COMPLETE).exists():
+                steps.append((int(path.name.rsplit("-", 1)[1]), path))
+            else:
+                shutil.rmtree(path, ignore_errors=True)
+        return str(max(steps)[1]) if steps else None
+
+    def clear(self) -> None:
+        """Delete the state of a training that ended."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @staticmethod
+    def interval(rows: int, batch: int, epochs: float) -> int:
+        """Optimiser steps between two saves: three saves per training."""
+        return math.ceil(math.ceil(rows / batch) * epochs / 3)
+
+    @staticmethod
+    def curve(history: Iterable[Mapping[str, Any]]) -> list[dict[str, float]]:
+        """Logged steps without what differs between two equal runs (times, speeds)."""
+        rows: list[dict[str, float]] = []
+        for entry in history:
+            if "loss" not in entry and "reward" not in entry:
+                continue
+            row = {
+                key: round(float(value), 6)
+                for key, value in sorted(entry.items())
+                if isinstance(value, int | float) and not any(part in key for part in _UNREPEATABLE)
+            }
+            rows.append(row)
+        return rows
+
+    @staticmethod
+    def callbacks(report: Callable[[dict[str, float]], None] | None) -> list[Any]:
+        """Trainer callbacks that pass each logged step on."""
+        if report is None:
+            return []
+        from transformers import TrainerCallback
+
+        class Report(TrainerCallback):
+            def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+                if logs and state.is_world_process_zero:
+                    rows = ResumeFolder.curve([{**logs, "step": state.global_step, "of": state.max_steps}])
+                    for row in rows:
+                        report(row)
+
+        return [Report()]

@@ -1,0 +1,160 @@
+"""`Workbench`: opens, for one stage, what the parameters name: task, store, ledger, target, meters.
+
+Everything that costs time or memory (the model above all) is opened on first use, so that `--dry-run` and
+a stage without work stay cheap.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+from luthier.budget import Budget, Price
+from luthier.execute import Job, execute
+from luthier.execution import Execution, Limits
+from luthier.files import digest_text
+from luthier.ledger import Account, Ledger
+from luthier.meter import Meter
+from luthier.params import Params, TargetParams, load_params
+from luthier.progress import ProgressBar, StopSignal
+from luthier.store import Store
+from luthier.target import Role, Target
+from luthier.targets import TargetSpec, open_target
+from luthier.task import Task
+from luthier.tasks import open_task
+
+CACHE = Path(".cache")
+
+
+class Workbench:
+    """Everything one stage needs, opened once and closed together.
+
+    Args:
+        stage: Name of the stage. method: The method it works for, "" for shared stages.
+        params: Checked settings; read from the folder when left out.
+        root: The project's folder.
+    """
+
+    def __init__(self, stage: str, method: str = "", *, params: Params | None = None, root: Path = Path(".")) -> None:
+        self.stage, self.method, self.root = stage, method, root
+        self.params = params or load_params(root)
+        self.limits = Limits(**self.params.profile.limits.model_dump())
+        self._targets: list[Target] = []
+
+    def __enter__(self) -> Workbench:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for target in self._targets:
+            target.close()
+        self._targets.clear()
+        if "store" in self.__dict__:
+            self.store.close()
+
+    @cached_property
+    def task(self) -> Task:
+        """The task that the questions belong to."""
+        return open_task(self.params.ask.task.name, self.params.ask.task.source)
+
+    @cached_property
+    def store(self) -> Store:
+        """The record of calls and executions; shared by all stages and runs of this folder."""
+        return Store(self.root / CACHE / "store.sqlite")
+
+    @property
+    def run(self) -> str:
+        """Name of the ledger's run: the same stage with the same settings continues it after a kill."""
+        settings = digest_text(json.dumps(self.params.model_dump(), sort_keys=True, default=str))[:12]
+        return f"{self.stage}@{self.method or 'all'}/{self.params.ask.seed}/{settings}"
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The accounts of this stage."""
+        budget = Budget.parse(self.params.ask.budget.model_dump(), "params.yaml, field budget")
+        return Ledger(self.store, budget, run=self.run, prices=self._prices())
+
+    @cached_property
+    def target(self) -> Target:
+        """The frozen model."""
+        return self.open(self.params.profile.target)
+
+    def open(self, settings: TargetParams) -> Target:
+        """Open a model; it is closed with the workbench."""
+        return self.adopt(open_target(spec_of(settings)))
+
+    def adopt(self, target: Target) -> Target:
+        """Close this target with the workbench."""
+        self._targets.append(target)
+        return target
+
+    def meter(
+        self,
+        role: Role,
+        account: Account,
+        *,
+        split: str = "",
+        phase: str = "",
+        target: Target | None = None,
+        scope: str = "",
+    ) -> Meter:
+        """The way to call a model on this stage's behalf; the frozen target unless another is given."""
+        return Meter(
+            target or self.target,
+            self.store,
+            self.ledger,
+            role=role,
+            account=account,
+            method=self.method,
+            phase=phase or self.stage,
+            split=split,
+            seed=self.params.ask.seed,
+            scope=scope,
+            attempts=self._attempts(role),
+        )
+
+    def execute(
+        self, jobs: Sequence[Job], meter: Meter, label: str, *, stop: StopSignal | None = None, quiet: bool = False
+    ) -> list[Execution]:
+        """Run jobs with this stage's limits and a progress line."""
+        return execute(
+            jobs,
+            self.task.score,
+            meter,
+            self.limits,
+            width=self.params.profile.grid.width,
+            progress=None if quiet else ProgressBar(label),
+            stop=stop,
+        )
+
+    def _attempts(self, role: Role) -> int:
+        """Only a server is asked again; an engine in this process answers or breaks."""
+        settings = self._settings_of(role)
+        return 1 + settings.retries if settings.engine == "openai" else 1
+
+    def _settings_of(self, role: Role) -> TargetParams:
+        server = self.params.method(self.method).teach.server if self.method else None
+        return server if role == "teacher" and server is not None else self.params.profile.target
+
+    def _prices(self) -> dict[Role, Price]:
+        prices: dict[Role, Price] = {}
+        roles: tuple[Role, ...] = ("target", "teacher")
+        for role in roles:
+            settings = self._settings_of(role)
+            if settings.prompt_usd_per_million is not None and settings.completion_usd_per_million is not None:
+                prices[role] = Price(settings.prompt_usd_per_million, settings.completion_usd_per_million)
+        return prices
+
+
+def spec_of(settings: TargetParams) -> TargetSpec:
+    """The engine's specification in a settings section."""
+    values = settings.model_dump(exclude={"prompt_usd_per_million", "completion_usd_per_million"})
+    return TargetSpec(**values)

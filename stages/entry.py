@@ -1,0 +1,60 @@
+"""What every stage's command line shares: options, the workbench, `--dry-run`, and one clear message on failure."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from luthier.errors import BudgetExhausted, LuthierError
+from luthier.progress import StopRequested
+from luthier.workbench import Workbench
+
+STOPPED = 3
+"""Exit status of a stage that was asked to stop: not a success, so that DVC does not take it as built."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """A stage's command line."""
+
+    method: str
+    dry_run: bool
+
+
+def run_stage(
+    name: str,
+    work: Callable[[Workbench, Options], None],
+    argv: Sequence[str] | None = None,
+    *,
+    per_method: bool = False,
+) -> int:
+    """Parse the command line, open the workbench, do the work; the exit status.
+
+    Expected failures (wrong input, a server that is down, an exhausted budget, a stop) print one message
+    that says what to do; anything else keeps its traceback.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m stages.{name}", description=work.__doc__)
+    if per_method:
+        parser.add_argument("--method", required=True, help="method to build, as in params.yaml")
+    parser.add_argument("--dry-run", action="store_true", help="print what would run and its forecast, spend nothing")
+    arguments = parser.parse_args(argv)
+    options = Options(getattr(arguments, "method", ""), arguments.dry_run)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        with Workbench(name, options.method) as bench:
+            if options.method:
+                bench.params.method(options.method)
+            work(bench, options)
+        return 0
+    except StopRequested as stop:
+        print(f"{name}: {stop or 'stopped'}; what was done is kept, run again to continue", file=sys.stderr)
+        return STOPPED
+    except BudgetExhausted as exhausted:
+        print(f"{name}: {exhausted}", file=sys.stderr)
+        return 1
+    except LuthierError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1

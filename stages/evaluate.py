@@ -1,0 +1,156 @@
+"""Stage `evaluate`: score every checkpoint of a method beside the honest baselines, on the test questions.
+
+Contenders: the target alone, the best single configuration (chosen on validation by the grid), a random valid
+graph, the generator after each phase, and the oracle over the pool (an upper bound, labelled so). Test
+questions pay from their own account. Checkpoints are also scored on validation, for promotion.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from luthier.targets.checkpoints import open_checkpoint
+
+from luthier.comparison import mean_interval
+from luthier.evaluation import (
+    Result,
+    Run,
+    compositions,
+    difference,
+    evaluate,
+    novel,
+    oracle_scores,
+    scores_of,
+    standing,
+)
+from luthier.execute import Job
+from luthier.execution import Execution
+from luthier.files import read_rows, write_json, write_rows
+from luthier.generator import ConstantGenerator, Generator, ModelGenerator, RandomGenerator
+from luthier.harnesses.configurations import Configuration, select
+from luthier.harnesses.random_graph import random_graph
+from luthier.ledger import Account
+from luthier.methods import mas_architect
+from luthier.question import read_questions
+from luthier.workbench import CACHE, Workbench, spec_of
+from stages.entry import Options, run_stage
+from stages.grid import OUT as GRID
+from stages.questions import OUT as QUESTIONS
+from stages.reinforce import OUT as REINFORCE
+from stages.sft import OUT as SFT
+from stages.teach import OUT as TEACH
+
+OUT = Path("data/evaluate")
+ALONE = "direct"
+PAIRS = (
+    ("sft", "target_alone"),
+    ("sft", "best_fixed"),
+    ("reinforce", "sft"),
+    ("reinforce", "best_fixed"),
+    ("reinforce", "target_alone"),
+)
+
+
+def work(bench: Workbench, options: Options) -> None:
+    """Write data/evaluate/<method>/{executions.jsonl, scores.json}."""
+    test = read_questions(QUESTIONS / "test.jsonl")
+    validation = read_questions(QUESTIONS / "validation.jsonl")
+    pool = select(bench.params.profile.grid.configurations)
+    print(f"evaluate: {len(test)} test questions x ({len(pool)} configurations, random graph, sft, reinforce)")
+    if options.dry_run:
+        print(f"  at most {len(test) * sum(item.calls_max for item in pool)} target calls for the pool")
+        return
+    out = OUT / bench.method
+    run = _runner(bench, "test", "test")
+    fixed = {item.name: evaluate(_constant(item), test, run, bench.params.ask.seed) for item in pool}
+    best = json.loads((GRID / "summary.json").read_text())["best_on_validation"]
+    results = {
+        "target_alone": _renamed("target_alone", fixed[ALONE]),
+        "best_fixed": _renamed("best_fixed", fixed[best]),
+        "random_graph": evaluate(_random(bench), test, run, bench.params.ask.seed),
+    }
+    scores: dict[str, Any] = {"method": bench.method, "best_fixed_configuration": best, "seed": bench.params.ask.seed}
+    scores["validation"] = {}
+    for phase, folder in (("sft", SFT / bench.method), ("reinforce", REINFORCE / bench.method)):
+        generator = _checkpoint(bench, phase, folder, "test", "test")
+        results[phase] = evaluate(generator, test, run, bench.params.ask.seed)
+        chooser = _checkpoint(bench, phase, folder, "train", "validation")
+        chosen = evaluate(chooser, validation, _runner(bench, "train", "validation"), bench.params.ask.seed)
+        scores["validation"][phase] = asdict(standing(phase, chosen, bench.params.profile.evaluate.resamples))
+    _summarise(bench, scores, results, [row for rows in fixed.values() for row in rows], fixed)
+    rows = [row.to_row() for group in results.values() for row in group]
+    write_rows(out / "executions.jsonl", rows)
+    write_json(out / "scores.json", scores)
+    for name, table in scores["test"].items():
+        pooled = table["pooled"]
+        print(
+            f"evaluate: {name:13} {pooled['mean']:6.1%} [{pooled['low']:.1%}, {pooled['high']:.1%}] {table['outcomes']}"
+        )
+
+
+def _summarise(
+    bench: Workbench,
+    scores: dict[str, Any],
+    results: dict[str, list[Result]],
+    pooled: Sequence[Result],
+    fixed: dict[str, list[Result]],
+) -> None:
+    resamples = bench.params.profile.evaluate.resamples
+    scores["test"] = {name: asdict(standing(name, rows, resamples)) for name, rows in results.items()}
+    oracle = oracle_scores(pooled)
+    scores["oracle_over_pool"] = {
+        "upper_bound": True,
+        "configurations": len(fixed),
+        "pooled": asdict(mean_interval([oracle[question] for question in sorted(oracle)], resamples=resamples)),
+    }
+    scores["pool"] = {name: standing(name, rows, resamples).pooled["mean"] for name, rows in sorted(fixed.items())}
+    scores["differences"] = {
+        f"{ours}_minus_{theirs}": asdict(difference(results[ours], results[theirs], resamples))
+        for ours, theirs in PAIRS
+    }
+    taught = {row["harness"] for row in read_rows(TEACH / bench.method / "rows.jsonl")}
+    for phase in ("sft", "reinforce"):
+        found = compositions(results[phase], taught)
+        scores.setdefault("compositions", {})[phase] = [asdict(item) for item in found]
+        scores.setdefault("novel_compositions", {})[phase] = [asdict(item) for item in novel(found)]
+    scores["per_question"] = {name: scores_of(rows) for name, rows in results.items()}
+
+
+def _runner(bench: Workbench, account: Account, split: str) -> Run:
+    meter = bench.meter("target", account, split=split)
+
+    def run(jobs: Sequence[Job]) -> list[Execution]:
+        return bench.execute(jobs, meter, f"evaluate {split}", quiet=True)
+
+    return run
+
+
+def _constant(item: Configuration) -> Generator:
+    assert item.harness is not None, f"{item.name} cannot be run as a graph"
+    return ConstantGenerator(item.name, item.harness)
+
+
+def _random(bench: Workbench) -> Generator:
+    return RandomGenerator("random_graph", "graph", random_graph, bench.params.ask.seed)
+
+
+def _checkpoint(bench: Workbench, phase: str, folder: Path, account: Account, split: str) -> Generator:
+    target = open_checkpoint(folder, spec_of(bench.params.profile.target), CACHE / "weights")
+    bench.adopt(target)
+    max_tokens = bench.params.method(bench.method).generator.max_tokens
+    meter = bench.meter("generator", account, split=split, target=target)
+    return ModelGenerator(
+        phase, "graph", meter, mas_architect.generator_request(max_tokens), mas_architect.clean_completion
+    )
+
+
+def _renamed(name: str, results: Sequence[Result]) -> list[Result]:
+    return [replace(result, contender=name) for result in results]
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_stage("evaluate", work, per_method=True))

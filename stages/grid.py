@@ -1,0 +1,49 @@
+"""Stage `grid`: run the hand-written configurations on training and validation questions, once, resumably.
+
+Every method that learns from executed configurations reads these rows; the best fixed configuration is chosen
+on the validation rows alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from luthier.evaluation import grid_jobs, grid_summary
+from luthier.execute import forecast_executions
+from luthier.files import write_json, write_rows
+from luthier.harnesses.configurations import select
+from luthier.progress import StopSignal
+from luthier.question import read_questions
+from luthier.workbench import Workbench
+from stages.entry import Options, run_stage
+from stages.questions import OUT as QUESTIONS
+
+OUT = Path("data/grid")
+
+
+def work(bench: Workbench, options: Options) -> None:
+    """Write data/grid/executions.jsonl and summary.json."""
+    settings = bench.params.profile.grid
+    pool = select(settings.configurations)
+    rows = []
+    for split, count in (("train", settings.train), ("validation", settings.validation)):
+        questions = read_questions(QUESTIONS / f"{split}.jsonl")[:count]
+        jobs = grid_jobs(questions, pool, bench.params.ask.seed)
+        meter = bench.meter("target", "data", split=split)
+        print(f"grid: {split}, {len(questions)} questions x {len(pool)} configurations = {len(jobs)} executions")
+        if options.dry_run:
+            print(forecast_executions(jobs, meter, bench.limits).render())
+            continue
+        with StopSignal() as stop:
+            executions = bench.execute(jobs, meter, f"grid {split}", stop=stop)
+        for index, execution in enumerate(executions):
+            question, configuration = questions[index // len(pool)], pool[index % len(pool)]
+            head = {"configuration": configuration.name, "split": split, "family": question.family}
+            rows.append({**head, **execution.to_row()})
+    if not options.dry_run:
+        write_json(OUT / "summary.json", grid_summary(rows))
+        write_rows(OUT / "executions.jsonl", rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_stage("grid", work))

@@ -1,0 +1,61 @@
+"""Stage `reinforce`: let the fine-tuned generator explore, rewarded by what its harnesses do on the frozen target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from luthier.execute import Job
+from luthier.execution import Execution
+from luthier.files import digest_file, digest_text
+from luthier.methods import mas_architect
+from luthier.question import read_questions
+from luthier.rewards.tiered import TieredReward
+from luthier.training import checkpoint, policy_gradient
+from luthier.training.record import progress_line
+from luthier.workbench import CACHE, Workbench
+from stages.entry import Options, run_stage
+from stages.questions import OUT as QUESTIONS
+from stages.sft import OUT as SFT
+
+OUT = Path("models/reinforce")
+
+
+def work(bench: Workbench, options: Options) -> None:
+    """Write models/reinforce/<method>/."""
+    method = bench.params.method(bench.method)
+    settings, seed = method.reinforce, bench.params.ask.seed
+    source = QUESTIONS / "train.jsonl"
+    questions = {question.id: question for question in read_questions(source)}
+    samples = settings.steps * settings.questions * settings.samples + len(questions) * settings.probe_samples
+    print(f"reinforce: {settings.steps} steps of {settings.questions} questions x {settings.samples} samples")
+    if options.dry_run:
+        print(f"  at most {samples} harnesses executed, {samples * bench.limits.calls} target calls")
+        return
+    base = SFT / bench.method
+    inputs = {"questions": digest_file(source), "base": checkpoint.digest(base), "target": bench.target.fingerprint}
+    identity = digest_text(f"reinforce {inputs} {method.model_dump_json()} {seed}")[:16]
+    record = {"phase": "reinforce", "method": bench.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
+
+    def run(jobs: Sequence[Job], scope: str) -> list[Execution]:
+        meter = bench.meter("target", "train", split="train", scope=scope)
+        return bench.execute(jobs, meter, "reinforce", quiet=True)
+
+    policy_gradient.train(
+        {key: mas_architect.generator_prompt(question.text) for key, question in questions.items()},
+        base,
+        OUT / bench.method,
+        settings,
+        max_tokens=method.generator.max_tokens,
+        seed=seed,
+        judge=mas_architect.judge(
+            questions, run, bench.task.score, bench.limits, TieredReward(settings.valid_but_wrong), seed
+        ),
+        record=record,
+        scratch=CACHE / "training" / f"reinforce-{identity}",
+        report=progress_line("reinforce"),
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_stage("reinforce", work, per_method=True))

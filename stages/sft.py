@@ -1,0 +1,48 @@
+"""Stage `sft`: fine-tune the generator on the teacher rows of a method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from luthier.errors import InputError
+from luthier.files import digest_file, digest_text, read_rows
+from luthier.training import checkpoint, sft
+from luthier.training.record import base_folder, progress_line
+from luthier.workbench import CACHE, Workbench
+from stages.entry import Options, run_stage
+from stages.teach import OUT as TEACH
+
+OUT = Path("models/sft")
+
+
+def work(bench: Workbench, options: Options) -> None:
+    """Write models/sft/<method>/."""
+    method = bench.params.method(bench.method)
+    source = TEACH / bench.method / "rows.jsonl"
+    rows = [sft.SftRow(row["prompt"], row["completion"]) for row in read_rows(source)]
+    if not rows:
+        raise InputError(
+            "no teacher rows", where=str(source), fix="raise grid.train or teach.variations in the profile"
+        )
+    print(f"sft: {len(rows)} rows, {method.sft.epochs:g} epochs, batch {method.sft.batch}, no target calls")
+    if options.dry_run:
+        return
+    base = base_folder(method.generator.model, CACHE / "weights")
+    seed = bench.params.ask.seed
+    inputs = {"rows": digest_file(source), "base": checkpoint.digest(base)}
+    identity = digest_text(f"sft {inputs} {method.sft.model_dump_json()} {seed}")[:16]
+    record = {"phase": "sft", "method": bench.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
+    sft.train(
+        rows,
+        base,
+        OUT / bench.method,
+        method.sft,
+        seed=seed,
+        record=record,
+        scratch=CACHE / "training" / f"sft-{identity}",
+        report=progress_line("sft"),
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_stage("sft", work, per_method=True))

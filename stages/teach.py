@@ -1,0 +1,93 @@
+"""Stage `teach`: try systems on training questions and keep the valid, honest, correct ones as teacher rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from luthier.execute import Job, forecast_executions
+from luthier.execution import Execution
+from luthier.files import read_rows, write_json, write_rows
+from luthier.harnesses.configurations import select
+from luthier.harnesses.variations import one_edit_variations
+from luthier.methods import mas_architect
+from luthier.methods.mas_architect import Candidate
+from luthier.progress import StopSignal
+from luthier.question import Question, read_questions
+from luthier.target import Failure
+from luthier.workbench import Workbench
+from stages.entry import Options, run_stage
+from stages.grid import OUT as GRID
+from stages.questions import OUT as QUESTIONS
+
+OUT = Path("data/teach")
+
+
+def work(bench: Workbench, options: Options) -> None:
+    """Write data/teach/<method>/rows.jsonl and log.json."""
+    settings = bench.params.method(bench.method).teach
+    questions = read_questions(QUESTIONS / "train.jsonl")[: bench.params.profile.grid.train]
+    taught = [q for q in questions if not settings.families or q.family in settings.families]
+    meter = bench.meter("target", "data", split="train")
+    if settings.server is None:
+        pool = [item.harness for item in select(bench.params.profile.grid.configurations) if item.harness is not None]
+        variations = one_edit_variations(pool)
+        pairs = mas_architect.vary(taught, variations, settings.variations, bench.params.ask.seed)
+        jobs = [Job(graph, question, bench.params.ask.seed) for question, graph in pairs]
+        source = "variation"
+        print(
+            f"teach: {len(taught)} questions, pool from the grid and {len(jobs)} tries of {len(variations)} variations"
+        )
+    else:
+        jobs, source = _ask_server(bench, taught, options.dry_run), "server"
+    if options.dry_run:
+        print(forecast_executions(jobs, meter, bench.limits).render())
+        return
+    with StopSignal() as stop:
+        executions = bench.execute(jobs, meter, "teach", stop=stop)
+    candidates = list(_from_grid(bench, taught))
+    candidates += [Candidate(j.question, j.harness, source, e) for j, e in zip(jobs, executions, strict=True)]
+    rows, log = mas_architect.filter_candidates(candidates, bench.task.score, bench.limits, settings.rows_per_question)
+    print(f"teach: {log.counts}, acceptance {log.acceptance:.1%}")
+    write_json(OUT / bench.method / "log.json", asdict(log))
+    write_rows(OUT / bench.method / "rows.jsonl", [asdict(row) for row in rows])
+
+
+def _from_grid(bench: Workbench, taught: list[Question]) -> Iterable[Candidate]:
+    """The grid's rows on the taught questions, with the configurations' graphs."""
+    by_id = {question.id: question for question in taught}
+    pool = {item.name: item.harness for item in select(bench.params.profile.grid.configurations)}
+    for row in read_rows(GRID / "executions.jsonl"):
+        question, name = by_id.get(row["question"]), row["configuration"]
+        if row["split"] == "train" and question is not None and (harness := pool[name]) is not None:
+            fields = {key: value for key, value in row.items() if key not in ("configuration", "split", "family")}
+            yield Candidate(question, harness, f"pool:{name}", Execution.from_row(fields))
+
+
+def _ask_server(bench: Workbench, taught: list[Question], dry_run: bool) -> list[Job]:
+    """Have the large model of `teach.server` write graphs; its failures are retried by the next run."""
+    settings = bench.params.method(bench.method).teach
+    assert settings.server is not None
+    meter = bench.meter("teacher", "data", split="train", target=bench.open(settings.server))
+    max_tokens = 512
+    asked = [(question, sample) for question in taught for sample in range(settings.samples)]
+    requests = [
+        mas_architect.server_request(question.text, max_tokens=max_tokens, seed=bench.params.ask.seed + sample)
+        for question, sample in asked
+    ]
+    print(f"teach: {len(requests)} graphs asked of {settings.server.model}")
+    if dry_run:
+        print(meter.forecast(requests).render())
+        return []
+    jobs = []
+    for (question, _), answer in zip(asked, meter.complete(requests), strict=True):
+        if isinstance(answer, Failure):
+            raise answer.error
+        harness = mas_architect.as_harness(mas_architect.clean_server_reply(answer.text))
+        jobs.append(Job(harness, question, bench.params.ask.seed))
+    return jobs
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_stage("teach", work, per_method=True))
