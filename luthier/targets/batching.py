@@ -79,6 +79,14 @@ def one_call(prompt_tokens: int, completion_tokens: int, seconds: float = 0.0) -
     return Usage(1, prompt_tokens, completion_tokens, seconds)
 
 
+def context_is_full() -> Completion:
+    """The answer to a prompt that leaves no room in the context window: nothing, and nothing paid.
+
+    Ours: the harness is at fault, not the machine, so it is an answer ("length") and not a `Failure`.
+    """
+    return Completion("", "length", Usage())
+
+
 def chat_rows(request: Request) -> list[dict[str, Any]]:
     """The request's messages as the JSON objects that chat templates and servers take.
 
