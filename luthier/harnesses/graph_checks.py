@@ -67,7 +67,7 @@ def check_names(document: Document) -> Names:
     """Resolve every name and check inputs, options, limits and types.
 
     Raises:
-        HarnessError: name-clash, unknown-name, missing-impl, unused-impl, bad-option, arity, question-write,
+        HarnessError: name-clash, unknown-name, missing-impl, bad-option, arity, question-write,
             unknown-state, unknown-node, bad-type or limits-too-high.
     """
     _check_impl_names(document)
@@ -80,10 +80,6 @@ def check_names(document: Document) -> Names:
             _check_llm(node, implementation)
         else:
             _check_plain(node)
-    used = {node.name for node in document.nodes}
-    for name, block in document.impls.items():
-        if name not in used:
-            _fail("unused-impl", f"impl {name} is used by no node", block.line, f"impl {name}", "remove the block")
     for state in document.states.values():
         _check_state(state)
     implicit = _implicit_states(document.nodes, implementations)

@@ -65,7 +65,7 @@ def parse_document(text: str) -> Document:
 
     Raises:
         HarnessError: rules syntax, bad-guard, bad-option, duplicate-label, unknown-node, unknown-state, missing-impl,
-            too-long.
+            unused-impl, too-long.
     """
     text = text.replace("\r\n", "\n")
     check_size(text)
@@ -268,14 +268,19 @@ class _Reader:
         )
 
 
-def input_names(name: str, nodes: Sequence[Node]) -> tuple[str, ...]:
+def input_names(name: str, nodes: Sequence[Node], line: int = 0) -> tuple[str, ...]:
     """Input names of an impl block without `reads`: those that the first node using it passes.
 
     A literal or a repeated name at position k becomes `arg<k>`.
+
+    Raises:
+        HarnessError: rule unused-impl, no node uses the block.
     """
     names: list[str] = []
     user = next((node for node in nodes if node.name == name), None)
-    for position, arg in enumerate(user.args if user else (), start=1):
+    if user is None:
+        _fail(f"impl {name} is used by no node", line, f"impl {name}", "remove the block", "unused-impl")
+    for position, arg in enumerate(user.args, start=1):
         taken = not isinstance(arg, Ref) or arg.name in names or arg.name == "out"
         names.append(f"arg{position}" if taken or not isinstance(arg, Ref) else arg.name)
     return tuple(names)
@@ -288,8 +293,9 @@ def _implementation(block: _RawImpl, nodes: Sequence[Node]) -> Implementation:
         match = _FIELD.match(line)
         if match and match.group(1) == indent:
             lines.setdefault(match.group(2), block.line + offset)
+    names = input_names(block.name, nodes, block.line)
     row = load_yaml("\n".join(block.body), first_line=block.line + 1, field=f"impl {block.name}")
-    return read_implementation(block.name, row, reads=input_names(block.name, nodes), line=block.line, lines=lines)
+    return read_implementation(block.name, row, reads=names, line=block.line, lines=lines)
 
 
 def _branches(raw: _RawNode, order: dict[str, int], after: tuple[str, ...]) -> tuple[Branch, ...]:
