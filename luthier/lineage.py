@@ -46,6 +46,7 @@ PIPELINE_EXPERIMENT = "pipeline"
 CANDIDATE, CHAMPION = "candidate", "champion"
 VALIDATION_SCORE = "validation.score"
 _MODEL_URI = "models:/"
+_SCORED_TAG = "evaluate.digest"
 # Longest setting or problem text that a person reads in MLflow's tables; the files hold the whole.
 _PARAM_LENGTH = 500
 
@@ -251,6 +252,11 @@ def log_scores(
             dataset_digest=digest[:32],
         )
     client.set_logged_model_tags(model_id, {f"{split}.questions": digest, f"{split}.target": target})
+
+
+def mark_scored(model_id: str, digest: str, *, root: Path | None = None) -> None:
+    """Note which evaluation file a checkpoint's scores came from, so that they are not logged twice."""
+    ensure_store(root).set_logged_model_tags(model_id, {_SCORED_TAG: digest})
 
 
 def promote(name: str, alias: str, model_id: str, *, root: Path | None = None) -> None:
@@ -579,6 +585,7 @@ def _checkpoint(client: MlflowClient, model: LoggedModel, models: Sequence[Logge
         seed=int(tags["seed"]),
         ledger=json.loads(tags["ledger"]),
         scores={metric.key: metric.value for metric in model.metrics or [] if not metric.key.startswith("ledger.")},
+        scores_digest=tags.get(_SCORED_TAG, ""),
         run_id=run.info.run_id,
         experiment_id=run.info.experiment_id,
     )

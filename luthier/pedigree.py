@@ -52,6 +52,7 @@ class Checkpoint:
         seed: Seed of the training.
         ledger: What the phase spent, by name; None is unknown.
         scores: Scores by name.
+        scores_digest: Digest of the evaluation file that they came from ("" before the first).
     """
 
     model_id: str
@@ -75,6 +76,7 @@ class Checkpoint:
     seed: int
     ledger: Mapping[str, float | None]
     scores: Mapping[str, float]
+    scores_digest: str
 
 
 def read_training(folder: Path) -> Training:

@@ -1,0 +1,90 @@
+"""Starting stages and DVC from a flow: streamed lines, one process group, ended when the flow is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from prefect import Flow, State, runtime
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+
+from luthier.errors import LuthierError
+from luthier.files import write_atomically
+from luthier.owners import is_alive, owner_of
+from luthier.processes import GRACE_SECONDS, end_group, run_streamed
+from luthier.revision import find_root
+
+STOPPED = 3
+"""Exit status of a stage that was asked to stop (`stages.entry`): its work is kept."""
+
+TRY_AGAIN = 75
+"""Exit status of a stage whose target or server failed (EX_TEMPFAIL): running it again may help."""
+
+
+class StageError(LuthierError):
+    """A command ended with a status other than 0."""
+
+    def __init__(self, command: str, status: int) -> None:
+        self.status = status
+        fixes = {STOPPED: "run it again to continue", TRY_AGAIN: "check the target's server, then run it again"}
+        problem = "stopped on request" if status == STOPPED else f"ended with status {status}"
+        super().__init__(problem, where=command, fix=fixes.get(status, "correct the cause in the lines above"))
+
+
+def launch(
+    arguments: Sequence[str],
+    *,
+    root: Path,
+    say: Callable[[str], None],
+    grace_seconds: float = GRACE_SECONDS,
+    keep_open: Sequence[int] = (),
+) -> int:
+    """Run `python <arguments>` in the project's folder; inside a flow, its group can be ended by `end_children`.
+
+    Returns:
+        The exit status.
+    """
+    record = _record(root, str(runtime.flow_run.id)) if runtime.flow_run.id else None
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "PYTHONUNBUFFERED": "1",
+        "DVC_NO_ANALYTICS": "1",
+    }
+    if record is not None:
+        # A flow started by the child reports to the same API, also when that is this process's temporary one.
+        environment["PREFECT_API_URL"] = str(get_client(sync_client=True).api_url)
+    try:
+        return run_streamed(
+            [sys.executable, *arguments],
+            cwd=root,
+            environment=environment,
+            say=say,
+            started=lambda pid: write_atomically(record, owner_of(pid)) if record else None,
+            grace_seconds=grace_seconds,
+            keep_open=keep_open,
+        )
+    finally:
+        if record is not None:
+            record.unlink(missing_ok=True)
+
+
+def end_children(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """Cancellation hook: kill what a flow run started, should the flow's own process not have managed to.
+
+    Prefect calls it in the process that supervises the run.
+    """
+    record = _record(find_root(), str(flow_run.id))
+    if not record.is_file():
+        return
+    owner = record.read_text(encoding="utf-8")
+    if is_alive(owner):
+        end_group(int(owner.rsplit(":", 2)[1]))
+    record.unlink(missing_ok=True)
+
+
+def _record(root: Path, flow_run_id: str) -> Path:
+    return root / ".cache" / "flows" / flow_run_id

@@ -1,0 +1,188 @@
+"""Flow `rebuild`: `dvc repro`, as the only writer of data and models.
+
+DVC breaks when two of its processes work in one folder, so this flow holds a file lock around each; a second
+one says whom it waits for. The lock is handed to the `dvc` process as well: should the flow be killed, the
+lock lives as long as that process and not a moment longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prefect import flow, get_run_logger, task
+from prefect.artifacts import create_table_artifact
+from prefect.cache_policies import NO_CACHE
+
+from flows.launch import STOPPED, StageError, end_children, launch
+from luthier.errors import LuthierError
+from luthier.files import locked
+from luthier.processes import GRACE_SECONDS
+from luthier.revision import find_root
+
+LOCK = Path(".cache/dvc.lock-file")
+# DVC's child may be a flow that ends a child of its own first.
+_GRACE_SECONDS = 1.5 * GRACE_SECONDS
+_EVENTS = (
+    (re.compile(r"^Running stage '(?P<stage>.+)':"), "run"),
+    (re.compile(r"^Stage '(?P<stage>.+)' is cached"), "restored"),
+    (re.compile(r"^Stage '(?P<stage>.+)' didn't change"), "unchanged"),
+    (re.compile(r"failed to reproduce '(?P<stage>.+?)'"), "failed"),
+)
+_EDGE = re.compile(r'^"(.+)" -> "(.+)";$')
+_STATUS = re.compile(r"exited with (?P<status>\d+)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class StageOutcome:
+    """What DVC did with a stage: run, restored (from its cache), unchanged or failed."""
+
+    stage: str
+    outcome: str
+
+
+@flow(name="rebuild", on_cancellation=[end_children])
+def rebuild(targets: list[str] | None = None) -> list[StageOutcome]:
+    """Bring the pipeline, or some of its stages with all they need, up to date.
+
+    Args:
+        targets: DVC stage names; all stages if none are given.
+
+    Raises:
+        StageError: a stage failed; what was finished is kept.
+    """
+    outcomes = dvc_repro(tuple(targets or ()))
+    create_table_artifact(
+        key="rebuild",
+        table=[{"stage": item.stage, "outcome": item.outcome} for item in outcomes],
+        description=f"`dvc repro {' '.join(targets or [])}`".strip(),
+    )
+    return outcomes
+
+
+@task(name="dvc repro", cache_policy=NO_CACHE)
+def dvc_repro(targets: tuple[str, ...]) -> list[StageOutcome]:
+    """`reproduce`, with its lines in the flow run's log."""
+    return reproduce(targets, root=find_root(), say=get_run_logger().info)
+
+
+def reproduce(targets: Sequence[str], *, root: Path, say: Callable[[str], None]) -> list[StageOutcome]:
+    """Run `dvc repro` under the lock.
+
+    Returns:
+        The stages in the order in which DVC came to them.
+
+    Raises:
+        StageError: with the failing stage's own exit status where DVC tells it.
+    """
+    seen: dict[str, str] = {}
+    statuses: list[int] = []
+
+    def read(line: str) -> None:
+        say(line)
+        for pattern, outcome in _EVENTS:
+            if match := pattern.search(line):
+                seen[match["stage"]] = outcome
+        if match := _STATUS.search(line):
+            statuses.append(int(match["status"]))
+
+    def waiting(holder: str) -> None:
+        say(f"another rebuild (process {holder or 'unknown'}) is running; waiting for it to end")
+
+    with locked(root / LOCK, waiting) as lock:
+        arguments = ["-m", "dvc", "repro", *targets]
+        status = launch(arguments, root=root, say=read, grace_seconds=_GRACE_SECONDS, keep_open=[lock])
+    if status:
+        failed = [stage for stage, outcome in seen.items() if outcome == "failed"]
+        raise StageError(
+            f"dvc repro, stage {failed[0]}" if failed else "dvc repro", statuses[-1] if statuses else status
+        )
+    return [StageOutcome(stage, outcome) for stage, outcome in seen.items()]
+
+
+def stale_before(stage: str, *, root: Path) -> list[str]:
+    """Stages before this one that are out of date; DVC itself has seen to them when it started this process."""
+    if os.environ.get("DVC_STAGE"):
+        return []
+    lines: list[str] = []
+    with locked(root / LOCK) as lock:
+        arguments = ["-m", "dvc", "status", "--json", "--with-deps", stage]
+        status = launch(arguments, root=root, say=lines.append, keep_open=[lock])
+    if status:
+        raise StageError(f"dvc status ({' '.join(lines)})", status)
+    found: dict[str, object] = json.loads(next((line for line in reversed(lines) if line.startswith("{")), "{}"))
+    return sorted(set(found) - {stage})
+
+
+def plan(targets: Sequence[str], *, root: Path) -> list[str]:
+    """Stages that `dvc repro` would run now: the changed ones and, where their outputs may change, those after them."""
+    changed: dict[str, None] = {}
+    considered: dict[str, None] = {}
+
+    def read(line: str) -> None:
+        for pattern, outcome in _EVENTS:
+            if match := pattern.search(line):
+                considered[match["stage"]] = None
+                if outcome == "run":
+                    changed[match["stage"]] = None
+
+    with locked(root / LOCK) as lock:
+        status = launch(["-m", "dvc", "repro", "--dry", *targets], root=root, say=read, keep_open=[lock])
+        if status:
+            raise StageError("dvc repro --dry", status)
+        edges: list[str] = []
+        launch(["-m", "dvc", "dag", "--dot"], root=root, say=edges.append, keep_open=[lock])
+    affected = _with_downstream(changed, [match.groups() for line in edges if (match := _EDGE.match(line))])
+    return [stage for stage in considered if stage in affected]
+
+
+def _with_downstream(stages: Iterable[str], edges: Sequence[tuple[str, ...]]) -> set[str]:
+    affected = set(stages)
+    while grown := {after for before, after in edges if before in affected} - affected:
+        affected |= grown
+    return affected
+
+
+def show_plan(targets: Sequence[str], *, root: Path, say: Callable[[str], None]) -> None:
+    """Print what would run, and each stage's own forecast. Spends no model call."""
+    stages = plan(targets, root=root)
+    if not stages:
+        say("up to date: nothing would run")
+    for stage in stages:
+        name, _, method = stage.partition("@")
+        say(f"{stage} would run")
+        method_arguments = ["--method", method] if method else []
+        status = launch(
+            ["-m", f"stages.{name}", *method_arguments, "--dry-run"], root=root, say=lambda line: say(f"  {line}")
+        )
+        if status:
+            say("  no forecast yet: it needs the outputs of the stages before it")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line of `python -m flows.rebuild`."""
+    parser = argparse.ArgumentParser(prog="python -m flows.rebuild", description=__doc__.splitlines()[0])
+    parser.add_argument("targets", nargs="*", help="DVC stages; all if none")
+    parser.add_argument("--dry-run", action="store_true", help="print what would run and its forecast, spend nothing")
+    options = parser.parse_args(argv)
+    try:
+        if options.dry_run:
+            show_plan(options.targets, root=find_root(), say=print)
+        else:
+            rebuild(options.targets)
+    except StageError as failure:
+        print(f"rebuild: {failure}")
+        return STOPPED if failure.status == STOPPED else 1
+    except LuthierError as error:
+        print(f"rebuild: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

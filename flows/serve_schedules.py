@@ -1,0 +1,107 @@
+"""Flow deployments of `prefect.yaml`, served from this process: `python -m flows.serve_schedules`.
+
+Needs a Prefect server that outlives one run (`prefect server start`, and PREFECT_API_URL pointing at it). A
+team that has a process work pool uses `prefect deploy --all` with the same file instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from prefect import Flow, serve
+from prefect.deployments.runner import RunnerDeployment
+from prefect.schedules import Cron
+from prefect.settings import PREFECT_API_URL
+
+from luthier.errors import InputError, LuthierError
+from luthier.revision import find_root
+
+FILE = "prefect.yaml"
+
+
+def read_deployments(path: Path) -> list[RunnerDeployment]:
+    """The deployments of a `prefect.yaml`, ready to serve.
+
+    Raises:
+        InputError: the file is missing or broken, or names a flow that does not exist.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        rows = list(document["deployments"])
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise InputError(
+            f"cannot read the deployments ({error})",
+            where=str(path),
+            fix="restore the file, with its list `deployments`",
+        ) from error
+    return [_deployment(row, path) for row in rows]
+
+
+def _deployment(row: Mapping[str, Any], path: Path) -> RunnerDeployment:
+    schedules = [
+        Cron(item["cron"], timezone=item.get("timezone", "UTC"), active=item.get("active", True))
+        for item in row.get("schedules", [])
+    ]
+    deployment = _flow(row, path).to_deployment(
+        row["name"],
+        schedules=schedules or None,
+        parameters=dict(row.get("parameters") or {}),
+        description=row.get("description"),
+        tags=list(row.get("tags") or []),
+        concurrency_limit=row.get("concurrency_limit"),
+    )
+    assert isinstance(deployment, RunnerDeployment)  # a coroutine only where an event loop runs
+    return deployment
+
+
+def _flow(row: Mapping[str, Any], path: Path) -> Flow[..., Any]:
+    """The flow behind an entrypoint such as `flows/rebuild.py:rebuild`, imported as `flows.rebuild`."""
+    file, _, name = str(row.get("entrypoint", "")).partition(":")
+    module = file.removesuffix(".py").replace("/", ".")
+    try:
+        found = vars(importlib.import_module(module))[name]
+    except (ImportError, KeyError, ValueError) as error:
+        raise InputError(
+            f"deployment {row.get('name')!r}, field entrypoint: no flow {row.get('entrypoint')!r}",
+            where=str(path),
+            fix="write flows/<module>.py:<flow>",
+        ) from error
+    assert isinstance(found, Flow)
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line of `python -m flows.serve_schedules`; runs until Ctrl-C or SIGTERM."""
+    parser = argparse.ArgumentParser(prog="python -m flows.serve_schedules", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--keep-schedules", action="store_true", help="leave schedules active on shutdown (for a supervisor's restart)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the deployments, serve nothing")
+    options = parser.parse_args(argv)
+    try:
+        deployments = read_deployments(find_root() / FILE)
+        if options.dry_run:
+            for item in deployments:
+                crons = [getattr(entry.schedule, "cron", "") for entry in item.schedules or []]
+                print(f"{item.flow_name}/{item.name}  {', '.join(crons) or 'on demand'}")
+            return 0
+        if not PREFECT_API_URL.value():
+            raise InputError(
+                "no Prefect server is set",
+                where="PREFECT_API_URL",
+                fix="run `prefect server start` and `prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api`",
+            )
+    except LuthierError as error:
+        print(f"serve_schedules: {error}")
+        return 1
+    serve(*deployments, pause_on_shutdown=not options.keep_schedules)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
