@@ -159,7 +159,7 @@ class _Printer:
         sources = _longest_first(stage, checkpoint.stages)
         bar = deeper + ("│  " if sources else "   ")
         for out in stage.outs:
-            rows = "" if out.rows is None else f"{out.rows:,} rows, "
+            rows = _show_rows(out.rows)
             now = self.now.get(out.path, out.md5)
             since = "" if now == out.md5 else f" (today {shorten(now)})"
             self.lines.append(f"{bar}{out.path}  {rows}{out.bytes:,} bytes, md5 {shorten(out.md5)}{since}")
@@ -183,6 +183,12 @@ class _Printer:
             ("scores", ", ".join(f"{name} {value:.4g}" for name, value in sorted(checkpoint.scores.items()))),
         ]
         return [(label, text) for label, text in facts if text]
+
+
+def _show_rows(rows: Mapping[str, int]) -> str:
+    if len(rows) < 2:
+        return "".join(f"{count:,} rows, " for count in rows.values())
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(rows.items())) + " rows, "
 
 
 def _longest_first(stage: StageFacts, stages: Mapping[str, StageFacts]) -> list[StageFacts]:

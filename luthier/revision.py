@@ -45,13 +45,13 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a stage wrote: DVC's digest, bytes, number of files, and JSON Lines rows (None: no such rows)."""
+    """What a stage wrote: DVC's digest, bytes, number of files, and the rows of each JSON Lines file by its name."""
 
     path: str
     md5: str
     bytes: int
     files: int
-    rows: int | None
+    rows: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +253,9 @@ def _related(dep: str, out: str) -> bool:
     return dep == out or dep.startswith(out + "/") or out.startswith(dep + "/")
 
 
-def _count_rows(path: Path) -> int | None:
+def _count_rows(path: Path) -> dict[str, int]:
     files = [path] if path.suffix == ".jsonl" and path.is_file() else sorted(path.rglob("*.jsonl"))
-    if not files:
-        return None
-    return sum(file.read_bytes().count(b"\n") for file in files)
+    return {file.relative_to(path).stem or file.stem: file.read_bytes().count(b"\n") for file in files}
 
 
 def _read_text(path: Path, fix: str) -> str:

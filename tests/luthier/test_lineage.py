@@ -264,7 +264,7 @@ def test_the_tree_reaches_the_questions(built: Path) -> None:
     assert 0 < depth["mas_architect/sft"] < depth["teach@mas_architect"] < depth["grid"] < depth["questions"]
     assert depth["base model"] > depth["mas_architect/sft"]
     for fact in (
-        "train.jsonl  5 rows",
+        "data/questions  train 5, validation 2 rows",
         "data/grid  15 rows",
         "data/teach/mas_architect  4 rows",
         "same on disk",

@@ -13,7 +13,7 @@ stages:
     cmd: python make.py questions
     deps: [make.py]
     params: [seed]
-    outs: [data/questions/train.jsonl, data/questions/validation.jsonl]
+    outs: [data/questions]
   grid:
     cmd: python make.py grid
     deps: [make.py, data/questions/train.jsonl]
@@ -71,7 +71,7 @@ if options.stage == "questions":
     write(Path("data/questions/train.jsonl"), [{"n": n * seed} for n in range(5)])
     write(Path("data/questions/validation.jsonl"), [{"n": n * seed} for n in range(2)])
 elif options.stage == "grid":
-    write(Path("data/grid/rows.jsonl"), [{"g": n} for n in range(15)])
+    write(Path("data/grid/executions.jsonl"), [{"g": n} for n in range(15)])
 elif options.stage == "teach":
     write(Path("data/teach", options.method, "rows.jsonl"), [{"t": n} for n in range(4)])
 elif options.stage == "sft":
