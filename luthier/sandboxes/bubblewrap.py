@@ -11,7 +11,7 @@ from luthier.errors import SandboxError
 from luthier.sandbox import INSTALL_FIX, SandboxLimits, SandboxResult
 from luthier.sandboxes import probes
 from luthier.sandboxes.interpreter import NOBODY, START_CODE, own_interpreter
-from luthier.sandboxes.launch import ENVIRONMENT, PROGRAM_NAME, PYTHON_FLAGS, Launch, laid_out, launch, start_settings
+from luthier.sandboxes.launch import ENVIRONMENT, PYTHON_FLAGS, Launch, in_memory, launch, start_settings
 from luthier.sandboxes.seccomp import filter_program
 
 _FOLDER = "/job"
@@ -59,28 +59,17 @@ class BubblewrapSandbox:
     ) -> SandboxResult:
         """See `luthier.sandbox.Sandbox.run`."""
         limits = limits or SandboxLimits()
-        contents = laid_out(program, files)
-        opened: list[int] = []
-        try:
-            seccomp = _in_memory(self._filter, opened)
-            layout: list[str] = []
-            for name, data in contents.items():
-                layout += ["--file", str(_in_memory(data, opened)), f"{_FOLDER}/{name}"]
+        with in_memory(program, files, self._filter) as (descriptors, seccomp):
             read_end, write_end = os.pipe()
-            settings = start_settings(
-                write_end, -1, limits.processes + _OWN_PROCESSES, f"{_FOLDER}/{PROGRAM_NAME}", limits
-            )
-            command = self._command(seccomp, layout, settings)
-            return launch(Launch(command, write_end, opened, {}), read_end, limits)
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
+            settings = start_settings(write_end, -1, limits.processes + _OWN_PROCESSES, descriptors, limits)
+            plan = Launch(self._command(seccomp, settings), write_end, [*descriptors.values(), seccomp], {})
+            return launch(plan, read_end, limits)
 
     def self_check(self) -> None:
         """See `luthier.sandbox.Sandbox.self_check`."""
         probes.check(self)
 
-    def _command(self, seccomp: int, layout: Sequence[str], settings: Sequence[str]) -> list[str]:
+    def _command(self, seccomp: int, settings: Sequence[str]) -> list[str]:
         python = self._python
         prefix, first = str(python.prefix), []
         if self._setpriv:
@@ -97,7 +86,7 @@ class BubblewrapSandbox:
             inner += ["--setenv", name, value]
         inner += ["--ro-bind", "/usr", "/usr", "--ro-bind", prefix, "/py", *_system_folders()]
         inner += ["--proc", "/proc", "--dev", "/dev", "--size", str(_FOLDER_BYTES), "--tmpfs", _FOLDER]
-        inner += [*layout, "--chdir", _FOLDER, "--seccomp", str(seccomp)]
+        inner += ["--chdir", _FOLDER, "--seccomp", str(seccomp)]
         executable = f"/py/{python.executable.relative_to(python.prefix)}"
         return [*first, *inner, executable, *PYTHON_FLAGS, "-c", START_CODE, *settings]
 
@@ -119,13 +108,3 @@ def _system_folders() -> list[str]:
         elif path.is_dir():
             arguments += ["--ro-bind", str(path), str(path)]
     return arguments
-
-
-def _in_memory(data: bytes, opened: list[int]) -> int:
-    """A descriptor of an anonymous file that holds these bytes, noted in `opened`."""
-    descriptor = os.memfd_create("luthier")
-    opened.append(descriptor)
-    with os.fdopen(descriptor, "wb", closefd=False) as file:
-        file.write(data)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor

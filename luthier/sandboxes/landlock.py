@@ -6,7 +6,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
 from luthier.errors import SandboxError
 from luthier.sandbox import INSTALL_FIX, SandboxLimits, SandboxResult
@@ -19,7 +18,7 @@ from luthier.sandboxes.interpreter import (
     process_count,
     user_of_one_run,
 )
-from luthier.sandboxes.launch import ENVIRONMENT, PROGRAM_NAME, PYTHON_FLAGS, Launch, laid_out, launch, start_settings
+from luthier.sandboxes.launch import ENVIRONMENT, PYTHON_FLAGS, Launch, in_memory, launch, start_settings
 from luthier.sandboxes.seccomp import filter_program
 
 
@@ -66,41 +65,29 @@ class LandlockSandbox:
     ) -> SandboxResult:
         """See `luthier.sandbox.Sandbox.run`."""
         limits = limits or SandboxLimits()
-        contents = laid_out(program, files)
         user = user_of_one_run() if self._superuser else os.geteuid()
-        with tempfile.TemporaryDirectory(prefix="luthier-sandbox-", ignore_cleanup_errors=True) as folder:
-            for name, data in contents.items():
-                path = Path(folder, name)
-                path.write_bytes(data)
-                os.chown(path, user, -1)
+        with (
+            in_memory(program, files, self._filter) as (descriptors, seccomp),
+            tempfile.TemporaryDirectory(prefix="luthier-sandbox-", ignore_cleanup_errors=True) as folder,
+        ):
             os.chown(folder, user, -1)
-            return self._run_in(folder, user, limits)
-
-    def self_check(self) -> None:
-        """See `luthier.sandbox.Sandbox.self_check`."""
-        probes.check(self)
-
-    def _run_in(self, folder: str, user: int, limits: SandboxLimits) -> SandboxResult:
-        seccomp = os.memfd_create("luthier")
-        try:
-            with os.fdopen(seccomp, "wb", closefd=False) as file:
-                file.write(self._filter)
-            os.lseek(seccomp, 0, os.SEEK_SET)
             read_end, write_end = os.pipe()
             processes = limits.processes + process_count(user)
-            settings = start_settings(write_end, seccomp, processes, f"{folder}/{PROGRAM_NAME}", limits)
+            settings = start_settings(write_end, seccomp, processes, descriptors, limits)
             command = [str(self._python.executable), *PYTHON_FLAGS, "-c", START_CODE, *settings]
             plan = Launch(
                 [*command, *_readable(self._python)],
                 write_end,
-                [seccomp],
+                [*descriptors.values(), seccomp],
                 {**ENVIRONMENT, "TMPDIR": folder},
                 user if self._superuser else -1,
                 folder,
             )
             return launch(plan, read_end, limits)
-        finally:
-            os.close(seccomp)
+
+    def self_check(self) -> None:
+        """See `luthier.sandbox.Sandbox.self_check`."""
+        probes.check(self)
 
 
 def _readable(python: Interpreter) -> list[str]:

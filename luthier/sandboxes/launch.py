@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -10,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier.errors import InputError, SandboxError
@@ -55,19 +56,25 @@ class Launch:
     folder: str = "/"
 
 
-def start_settings(status: int, seccomp: int, processes: int, program: str, limits: SandboxLimits) -> list[str]:
+def start_settings(
+    status: int, seccomp: int, processes: int, files: Mapping[str, int], limits: SandboxLimits
+) -> list[str]:
     """The arguments of `luthier.sandboxes.inside`, without the readable paths."""
     numbers = (status, seccomp, limits.memory_bytes, math.ceil(limits.seconds) + 1, FILE_BYTES, processes)
-    return [*map(str, numbers), program]
+    return [*map(str, numbers), "/".join(f"{descriptor}={name}" for name, descriptor in files.items())]
 
 
-def laid_out(program: str, files: Mapping[str, str] | None) -> dict[str, bytes]:
-    """Program and files as bytes by name, in sorted order.
+@contextlib.contextmanager
+def in_memory(program: str, files: Mapping[str, str] | None, seccomp: bytes) -> Iterator[tuple[dict[str, int], int]]:
+    """Program, files and system call filter as anonymous files, read from their start.
+
+    Yields:
+        Descriptors by name, the program first and the others sorted; and the filter's.
 
     Raises:
         InputError: a name is not a plain file name, or is the program's own.
     """
-    contents = {PROGRAM_NAME: program}
+    texts = {PROGRAM_NAME: program}
     for name in sorted(files or {}):
         if not _PLAIN_NAME.fullmatch(name):
             raise InputError(
@@ -75,8 +82,21 @@ def laid_out(program: str, files: Mapping[str, str] | None) -> dict[str, bytes]:
             )
         if name == PROGRAM_NAME:
             raise InputError(f"files: {name!r} is the program's own name", where="sandbox", fix="choose another name")
-        contents[name] = (files or {})[name]
-    return {name: text.encode("utf-8", errors="surrogatepass") for name, text in contents.items()}
+        texts[name] = (files or {})[name]
+    with contextlib.ExitStack() as stack:
+        descriptors = {
+            name: _anonymous_file(text.encode("utf-8", errors="surrogatepass"), stack) for name, text in texts.items()
+        }
+        yield descriptors, _anonymous_file(seccomp, stack)
+
+
+def _anonymous_file(data: bytes, stack: contextlib.ExitStack) -> int:
+    file = stack.enter_context(os.fdopen(os.memfd_create("luthier"), "wb", buffering=0))
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+    file.seek(0)
+    return file.fileno()
 
 
 def launch(plan: Launch, status: int, limits: SandboxLimits) -> SandboxResult:
