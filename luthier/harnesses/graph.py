@@ -1,7 +1,31 @@
-"""`GraphHarness`: harness kind `graph`, a declared multi-agent system. `docs/graph.md` describes the language.
+"""`GraphHarness`: harness kind `graph`, a declared multi-agent system in a short text.
 
-Two layers in one short text, after MAS-Architect (ICML 2026 poster 63290; the form is ours): the structure
-(typed state, nodes, conditional edges, limits) and how each llm node is carried out (impl blocks, presets).
+Two layers after MAS-Architect (ICML 2026 poster 63290; the text form is ours): the structure (typed state,
+nodes, conditional edges, limits) and how each llm node is carried out (`impl` blocks and presets). A chain::
+
+    a = words(question)
+    b = sort(a)
+    answer = last(b)
+
+and everything::
+
+    state votes: list[str] append            # type; reducer overwrite (default), append or sum; `= initial`
+    limits steps=20 visits=4 calls=12 tokens=4000
+    draft = solve(question) temperature=0.7  # options of llm nodes: n, max_tokens, temperature
+    check: verdict = verify(question, draft) # `label:` names a node, else n1, n2, ... by position
+      if verdict == "wrong" and visits.check < 3 -> fix else done
+    fix: draft = mend(question, draft)
+      -> check                               # `-> x, y` runs both in the next superstep; END is a target
+    done: answer = copy(draft)
+    impl mend:                               # fields: `luthier.harnesses.implementation`
+      ask: "{question} {draft} Write a corrected answer."
+
+* What a node runs is told by its name: an impl block, a preset, a tool (`luthier.tools`), `vote` or `merge`.
+* Inputs are state fields or literals. Fields that nodes write are declared by that as `str`, or `list[str]`
+  where several samples or a `merge` are written. `question` is read-only, `answer` must be written.
+* Without edge lines a node goes on to the next line's node, the last one to END. The first true `if` wins.
+* Guards compare and do nothing else (`luthier.harnesses.guards`).
+* Nodes run in supersteps; `merge` and `vote` wait for what can still arrive (`luthier.harnesses.supersteps`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from luthier.harnesses.document import END, Branch, Const, Document, Node, Ref, StateField
+from luthier.harnesses.document import END, Argument, Branch, Document, Node, Ref, StateField
 from luthier.harnesses.graph_text import input_names
 from luthier.harnesses.guards import guard_text, operands
 from luthier.harnesses.implementation import FIELDS, Implementation, default_max_tokens, default_stop
@@ -56,12 +56,15 @@ def _state_line(state: StateField) -> str:
 
 
 def _node_line(node: Node, *, labelled: bool) -> str:
-    args = ", ".join(arg.name if isinstance(arg, Ref) else _const(arg) for arg in node.args)
+    args = ", ".join(map(argument_text, node.args))
     options = "".join(f" {name}={json_text(normal_number(value))}" for name, value in node.options)
     return f"{f'{node.id}: ' if labelled else ''}{', '.join(node.writes)} = {node.name}({args}){options}"
 
 
-def _const(arg: Const) -> str:
+def argument_text(arg: Argument) -> str:
+    """An argument as it stands in a node line."""
+    if isinstance(arg, Ref):
+        return arg.name
     return quote(arg.value) if isinstance(arg.value, str) else json_text(arg.value)
 
 

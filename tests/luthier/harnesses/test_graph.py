@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from luthier.errors import HarnessError
@@ -153,3 +155,23 @@ def test_the_walk_follows_the_question_of_what_runs_and_what_waits() -> None:
     )
     frontiers = [tuple(graph.nodes[i].id for i in position.frontier) for position in graph.walk]
     assert frontiers == [("n1",), ("b", "c"), ("d",), ("m",), ("n6",), ()]
+
+
+def test_broken_texts_are_harness_errors_and_valid_ones_fixed_points() -> None:
+    rng = random.Random(7)
+    signs = 'abn1 \n\t"{}[]()=:,.->#|&*!%\\éx\u2028' + "impl state if else END question answer copy".replace(" ", "\n")
+    valid, complete = 0, True
+    for _ in range(3000):
+        text = list(rng.choice((EVERYTHING, CANONICAL, CHAIN)))
+        for _ in range(rng.randint(1, 4)):
+            place = rng.randrange(len(text))
+            text[place : place + rng.randint(0, 3)] = rng.choices(signs, k=rng.randint(0, 2))
+        try:
+            graph = GraphHarness.parse("".join(text))
+        except HarnessError as error:
+            complete &= bool(error.rule and error.field and error.fix)
+            continue
+        valid += 1
+        assert GraphHarness.parse(graph.text).text == graph.text
+    assert valid > 100
+    assert complete, "a message without rule, field or fix"
