@@ -64,12 +64,13 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise InputError(
             f"cannot read the file ({error})", where=str(path), fix="run the stage that writes it"
         ) from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    # Not splitlines: JSON leaves U+2028 and its like unescaped, and they would cut a row in two.
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             raise InputError(
                 f"not a JSON object ({error})", where=f"{path}:{number}", fix="restore the file"
             ) from error

@@ -2,12 +2,15 @@
 
 `params.yaml` says *what* is asked (task, methods, seed, budget); `profiles/<profile>.yaml` says with which
 engines and sizes. Both are read together; an unknown key, a wrong type or a value out of range is one
-error that names the file, the field and the nearest known key.
+error that names the file, the field and the nearest known key. Types are strict (`"3"` is no number);
+floats are read as DVC reads them (YAML 1.2: `1e-5` is a number, which plain PyYAML takes for a text).
 """
 
 from __future__ import annotations
 
 import difflib
+import re
+import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -24,7 +27,7 @@ SectionT = TypeVar("SectionT", bound="Section")
 class Section(BaseModel):
     """A section of a settings file: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class TargetParams(Section):
@@ -129,9 +132,8 @@ class ReinforceParams(TrainerParams):
 
 
 class EvaluateParams(Section):
-    """Which contenders are scored on the test questions."""
+    """How the contenders are scored on the test questions."""
 
-    random_graphs: int = Field(default=1, ge=0, description="random valid graphs per question (baseline)")
     resamples: int = Field(default=2000, ge=100, description="bootstrap resamples of an interval")
 
 
@@ -226,12 +228,28 @@ def load_params(root: Path = Path(".")) -> Params:
     return params
 
 
+class _SettingsLoader(yaml.SafeLoader):
+    """PyYAML with the floats of YAML 1.2, and without a key that silently replaces an earlier one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value]
+        for position, (key, _) in enumerate(node.value):
+            if key.value in names[:position]:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} stands twice", key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_SettingsLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+"), list("-+.0123456789")
+)
+
+
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
+        value = yaml.load(path.read_text(encoding="utf-8"), _SettingsLoader)  # a SafeLoader
+    except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"cannot read the settings ({error.strerror})", where=str(path), fix="run in the project's folder"
+            f"cannot read the settings ({error})", where=str(path), fix="run in the project's folder"
         ) from error
     except yaml.YAMLError as error:
         raise InputError(f"not valid YAML ({error})", where=str(path), fix="correct the line named") from error
@@ -244,7 +262,8 @@ def _parse(section: type[SectionT], value: Mapping[str, Any], path: Path) -> Sec
     try:
         return section.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A misspelt name also leaves the right one missing: the misspelling is what to tell.
+        first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
         field = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             known = _fields_at(section, first["loc"][:-1])
@@ -253,19 +272,19 @@ def _parse(section: type[SectionT], value: Mapping[str, Any], path: Path) -> Sec
                 where=str(path),
                 fix=f"known here: {', '.join(known)}",
             ) from error
-        raise InputError(
-            f"field {field}: {first['msg']} (got {first.get('input')!r})", where=str(path), fix="correct the value"
-        ) from error
+        if first["type"] == "missing":
+            raise InputError(f"field {field}: missing", where=str(path), fix=f"add `{field}`") from error
+        got = f" (got {first['input']!r})" if not isinstance(first["input"], Mapping) else ""
+        place = f"field {field}: " if field else ""
+        raise InputError(f"{place}{first['msg']}{got}", where=str(path), fix="correct the value") from error
 
 
 def _fields_at(section: type[Section], location: tuple[int | str, ...]) -> list[str]:
     current: Any = section
     for part in location:
-        field = getattr(current, "model_fields", {}).get(part)
-        if field is None:
-            break
-        current = field.annotation
-    return sorted(getattr(current, "model_fields", section.model_fields))
+        current = current.model_fields[part].annotation
+        current = next((kind for kind in typing.get_args(current) if hasattr(kind, "model_fields")), current)
+    return sorted(current.model_fields)
 
 
 def _near(name: str, known: list[str] | tuple[str, ...]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,7 +77,8 @@ def read_questions(path: Path) -> list[Question]:
             its content, or a duplicate id; the message names file, line and field.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines: JSON leaves U+2028 and its like unescaped, and they would cut a row in two.
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"cannot read the question file ({error})",
@@ -111,27 +113,18 @@ def write_questions(path: Path, questions: Iterable[Question]) -> None:
 def _parse_row(line: str, where: str) -> Question:
     try:
         row = json.loads(line)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"not a JSON object ({error})", where=where, fix="write one JSON object a line") from error
     if not isinstance(row, dict):
         raise InputError("not a JSON object", where=where, fix="write one JSON object a line")
-    for name in ("task", "text", "reference", "split"):
-        if not isinstance(row.get(name), str) or (name != "reference" and not row[name].strip()):
-            raise InputError(f"field {name}: missing, empty or not a text", where=where, fix=f'add "{name}": "..."')
-    if row["split"] not in SPLITS:
-        raise InputError(
-            f"field split: {row['split']!r} is unknown", where=where, fix=f"use one of {', '.join(SPLITS)}"
-        )
-    metadata = row.get("metadata", {})
-    if not isinstance(metadata, dict):
-        raise InputError("field metadata: not an object", where=where, fix="write a JSON object or leave it out")
+    _check_fields(row, where)
     question = Question.make(
         task=row["task"],
         family=row.get("family", ""),
         text=row["text"],
         reference=row["reference"],
         split=row["split"],
-        metadata=metadata,
+        metadata=row.get("metadata", {}),
     )
     if row.get("id", question.id) != question.id:
         raise InputError(
@@ -140,3 +133,27 @@ def _parse_row(line: str, where: str) -> Question:
             fix="leave the id out, it is computed from the content",
         )
     return question
+
+
+def _check_fields(row: dict[str, Any], where: str) -> None:
+    known = [item.name for item in fields(Question)]
+    for name in sorted(set(row) - set(known)):
+        near = difflib.get_close_matches(name, known, n=1)
+        fix = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}; the rest goes under metadata"
+        raise InputError(f"field {name}: unknown", where=where, fix=fix)
+    for name in ("task", "text", "reference", "split"):
+        if not isinstance(row.get(name), str) or (name != "reference" and not row[name].strip()):
+            raise InputError(f"field {name}: missing, empty or not a text", where=where, fix=f'add "{name}": "..."')
+    if row["split"] not in SPLITS:
+        fix = f"use one of {', '.join(SPLITS)}"
+        raise InputError(f"field split: {row['split']!r} is unknown", where=where, fix=fix)
+    if not isinstance(row.get("family", ""), str):
+        raise InputError("field family: not a text", where=where, fix="write a name or leave it out")
+    if not isinstance(row.get("metadata", {}), dict):
+        raise InputError("field metadata: not an object", where=where, fix="write a JSON object or leave it out")
+    for name, value in row.items():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            problem = f"field {name}: holds half a character (a lone surrogate)"
+            raise InputError(problem, where=where, fix="remove it") from error
