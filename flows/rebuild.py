@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from prefect import flow, get_run_logger, task
@@ -109,43 +110,49 @@ def stale_before(stage: str, *, root: Path) -> list[str]:
     """Stages before this one that are out of date; DVC itself has seen to them when it started this process."""
     if os.environ.get("DVC_STAGE"):
         return []
-    lines: list[str] = []
     with locked(root / LOCK) as lock:
-        arguments = ["-m", "dvc", "status", "--json", "--with-deps", stage]
-        status = launch(arguments, root=root, say=lines.append, keep_open=[lock])
-    if status:
-        raise StageError(f"dvc status ({' '.join(lines)})", status)
-    found: dict[str, object] = json.loads(next((line for line in reversed(lines) if line.startswith("{")), "{}"))
-    return sorted(set(found) - {stage})
+        return sorted(_changed([stage], root, lock) - {stage})
 
 
 def plan(targets: Sequence[str], *, root: Path) -> list[str]:
-    """Stages that `dvc repro` would run now: the changed ones and, where their outputs may change, those after them."""
-    changed: dict[str, None] = {}
-    considered: dict[str, None] = {}
+    """Stages that `dvc repro` would run now, in order: the changed ones and those whose inputs may change with them.
 
-    def read(line: str) -> None:
-        for pattern, outcome in _EVENTS:
-            if match := pattern.search(line):
-                considered[match["stage"]] = None
-                if outcome == "run":
-                    changed[match["stage"]] = None
-
+    (`dvc repro --dry` stops at the first missing file of a fresh clone, and does not look beyond a changed stage.)
+    """
     with locked(root / LOCK) as lock:
-        status = launch(["-m", "dvc", "repro", "--dry", *targets], root=root, say=read, keep_open=[lock])
-        if status:
-            raise StageError("dvc repro --dry", status)
-        edges: list[str] = []
-        launch(["-m", "dvc", "dag", "--dot"], root=root, say=edges.append, keep_open=[lock])
-    affected = _with_downstream(changed, [match.groups() for line in edges if (match := _EDGE.match(line))])
-    return [stage for stage in considered if stage in affected]
+        changed = _changed(targets, root, lock)
+        edges = _edges(root, lock)
+    needed = _closure(targets, [(after, before) for before, after in edges]) if targets else None
+    affected = _closure(changed, edges)
+    order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(sorted(affected), ()))
+    for before, after in edges:
+        order.add(after, before)
+    return [stage for stage in order.static_order() if stage in affected and (needed is None or stage in needed)]
 
 
-def _with_downstream(stages: Iterable[str], edges: Sequence[tuple[str, ...]]) -> set[str]:
-    affected = set(stages)
-    while grown := {after for before, after in edges if before in affected} - affected:
-        affected |= grown
-    return affected
+def _changed(targets: Sequence[str], root: Path, lock: int) -> set[str]:
+    lines: list[str] = []
+    arguments = ["-m", "dvc", "status", "--json", *(["--with-deps", *targets] if targets else [])]
+    status = launch(arguments, root=root, say=lines.append, keep_open=[lock])
+    if status:
+        raise StageError(f"dvc status ({' '.join(lines)})", status)
+    return set(json.loads(next((line for line in reversed(lines) if line.startswith("{")), "{}")))
+
+
+def _edges(root: Path, lock: int) -> list[tuple[str, str]]:
+    """Pairs of stages where the second one reads what the first one writes."""
+    lines: list[str] = []
+    status = launch(["-m", "dvc", "dag", "--dot"], root=root, say=lines.append, keep_open=[lock])
+    if status:
+        raise StageError(f"dvc dag ({' '.join(lines)})", status)
+    return sorted((match[1], match[2]) for line in lines if (match := _EDGE.match(line)))
+
+
+def _closure(stages: Iterable[str], edges: Sequence[tuple[str, str]]) -> set[str]:
+    reached = set(stages)
+    while grown := {after for before, after in edges if before in reached} - reached:
+        reached |= grown
+    return reached
 
 
 def show_plan(targets: Sequence[str], *, root: Path, say: Callable[[str], None]) -> None:
