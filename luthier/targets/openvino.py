@@ -50,6 +50,10 @@ class _Output:
     ended: bool
 
 
+_Job = tuple[list[int], Any]
+"""Prompt token ids and the engine's settings for them."""
+
+
 class OpenVinoTarget:
     """A GGUF model in this process, on the CPU's matrix units.
 
@@ -124,7 +128,7 @@ class OpenVinoTarget:
         """
         with self._lock:
             self._open()
-            jobs: list[tuple[list[int], Any]] = []
+            jobs: list[_Job] = []
             tails: list[int] = []
             for request in requests:
                 if not request.choices:
@@ -139,7 +143,8 @@ class OpenVinoTarget:
                         )
                     jobs.append((prompt + tail, self._settings(echo=True, logprobs=1, max_new_tokens=0)))
                     tails.append(len(tail))
-            sums = [sum(output.logprobs[-tail:]) for output, tail in zip(self._run(jobs), tails, strict=True)]
+            outputs = [output for group in _groups(jobs) for output in self._run(group, companion=False)]
+            sums = [sum(output.logprobs[-tail:]) for output, tail in zip(outputs, tails, strict=True)]
             rows, start = [], 0
             for request in requests:
                 rows.append(tuple(sums[start : start + len(request.choices)]))
@@ -205,23 +210,28 @@ class OpenVinoTarget:
             answers[index] = Completion(text, finish, usage, (Attempt(usage),))
         return answers
 
-    def _run(self, jobs: Sequence[tuple[list[int], Any]]) -> list[_Output]:
-        """Advance all sequences until each is done, with the companion beside them."""
+    def _run(self, jobs: Sequence[_Job], *, companion: bool = True) -> list[_Output]:
+        """Advance all sequences until each is done, with the companion beside them unless they only echo.
+
+        The engine misplaces the log-probabilities of echoed prompts that share a step with sequences
+        that do not echo; an echoed prompt has two tokens or more, so it never meets the lone kernel.
+        """
         import openvino_genai as genai
 
         done = (genai.GenerationStatus.FINISHED, genai.GenerationStatus.IGNORED)
         if not jobs:
             return []
         try:
-            companion = self._add(len(jobs), *self._companion())
+            beside = self._add(len(jobs), *self._companion()) if companion else None
             handles = [self._add(number, ids, settings) for number, (ids, settings) in enumerate(jobs)]
             waiting = handles
             while waiting:
                 self._engine.step()
                 waiting = [handle for handle in waiting if handle.get_status() not in done]
-                if waiting and companion.get_status() in done:
-                    companion = self._add(len(jobs), *self._companion())
-            companion.cancel()
+                if waiting and beside is not None and beside.get_status() in done:
+                    beside = self._add(len(jobs), *self._companion())
+            if beside is not None:
+                beside.cancel()
             while self._engine.has_non_finished_requests():
                 self._engine.step()
         except RuntimeError as error:
@@ -245,7 +255,7 @@ class OpenVinoTarget:
 
         return self._engine.add_request(number, openvino.Tensor(np.array([ids], dtype=np.int64)), settings)
 
-    def _companion(self) -> tuple[list[int], Any]:
+    def _companion(self) -> _Job:
         length = min(_COMPANION_TOKENS, self._context - 1)
         return [self._begin()], self._settings(max_new_tokens=length, ignore_eos=True)
 
@@ -291,6 +301,19 @@ class OpenVinoTarget:
 
     def _begin(self) -> int:
         return int(self._tokenizer.get_bos_token_id())
+
+
+def _groups(jobs: Sequence[_Job]) -> list[list[_Job]]:
+    """Jobs in order, cut so that a group's prompts fit one engine step (a longer prompt goes alone)."""
+    groups: list[list[_Job]] = []
+    size = 0
+    for job in jobs:
+        if not groups or size + len(job[0]) > _STEP_TOKENS:
+            groups.append([])
+            size = 0
+        groups[-1].append(job)
+        size += len(job[0])
+    return groups
 
 
 def _short(error: Exception) -> str:
