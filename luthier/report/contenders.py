@@ -1,0 +1,172 @@
+"""The table of contenders, their outcomes, and paired differences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from luthier.comparison import Difference
+from luthier.evaluation import Result, Standing
+from luthier.report.charts import OUTCOMES, difference_bar, interval_bar, outcome_bar
+from luthier.report.data import BASELINES, MethodData, pooled
+from luthier.report.markup import Html, element, join
+from luthier.report.numbers import NONE, bounds, count, percent, points
+from luthier.report.tables import Column, cell, contender_label, note, number, row, section, table
+
+_SHOWN_FAILURES = 6
+
+
+def contenders(method: MethodData) -> Html:
+    """Scores with intervals, outcomes, calls and tokens; differences; why answers failed."""
+    name = method.card.name
+    return section(
+        f"{name}-contenders",
+        f"{method.card.title}: scores",
+        _scores(method),
+        note(
+            "Every contender answered the same questions through the same executor and scorer. Bars start at 0; "
+            "whiskers are 95 % bootstrap intervals. “Equal weight” is the mean over families. Calls and tokens are a "
+            "question's, as if alone. ",
+            f"Trained: {method.card.trained}. Frozen: {method.card.frozen}.",
+        ),
+        element("h3", "Paired differences"),
+        _differences(method),
+        element("h3", "Outcomes"),
+        _outcomes(method),
+        _failures(method),
+    )
+
+
+def _scores(method: MethodData) -> Html:
+    scores = method.scores
+    columns = [
+        Column("contender"),
+        Column("score"),
+        Column("mean", numeric=True),
+        Column("95 % interval", numeric=True),
+        Column("equal weight", numeric=True),
+        Column("calls", numeric=True),
+        Column("target tokens", numeric=True),
+        Column("generator tokens", numeric=True),
+    ]
+    rows = [_score_row(method, name, standing) for name, standing in scores.test.items()]
+    bound = scores.oracle.pooled
+    label = join(
+        f"oracle over the pool of {scores.oracle.configurations} ",
+        element("em", "upper bound, looks at the scores", class_="tag"),
+    )
+    rows.append(
+        row(
+            label,
+            cell(interval_bar(bound, "bound")),
+            number(percent(bound.mean)),
+            number(bounds(bound)),
+            *(number(NONE) for _ in range(4)),
+            class_="bound",
+        )
+    )
+    return table(f"{method.card.title} on {bound.n} test questions, seed {scores.seed}", columns, rows)
+
+
+def _score_row(method: MethodData, name: str, standing: Standing) -> Html:
+    score = pooled(standing)
+    configuration = f" ({method.scores.best_fixed})" if name == "best_fixed" else ""
+    return row(
+        contender_label(name) + configuration,
+        cell(interval_bar(score, "baseline" if name in BASELINES else "learned")),
+        number(element("strong", percent(score.mean)) if name == method.scores.final else percent(score.mean)),
+        number(bounds(score)),
+        number(percent(standing.equal_weight)),
+        number(f"{standing.calls:.2f}"),
+        number(f"{standing.target_tokens:,.0f}"),
+        number(f"{standing.generator_tokens:,.0f}"),
+    )
+
+
+def _differences(method: MethodData) -> Html:
+    columns = [
+        Column("difference"),
+        Column("−100 to +100 points"),
+        Column("points", numeric=True),
+        Column("95 % interval", numeric=True),
+        Column("rescued", numeric=True),
+        Column("regressed", numeric=True),
+        Column("reading"),
+    ]
+    rows = [
+        row(
+            _pair(name),
+            cell(difference_bar(gap.interval)),
+            number(points(gap.interval.mean)),
+            number(bounds(gap.interval)),
+            number(count(gap.rescued)),
+            number(count(gap.regressed)),
+            cell(_reading(gap)),
+        )
+        for name, gap in method.scores.differences.items()
+    ]
+    return table("Rescued and regressed count the questions where the first scored higher or lower", columns, rows)
+
+
+def _pair(name: str) -> str:
+    ours, _, theirs = name.partition("_minus_")
+    return f"{contender_label(ours)} − {contender_label(theirs)}"
+
+
+def _reading(gap: Difference) -> str:
+    if gap.interval.low > 0:
+        return "better"
+    return "worse" if gap.interval.high < 0 else "the interval holds 0: undecided"
+
+
+def _outcomes(method: MethodData) -> Html:
+    columns = [Column("contender"), Column("shares"), *(Column(name, numeric=True) for name in OUTCOMES)]
+    rows = [
+        row(
+            contender_label(name),
+            cell(outcome_bar(standing.outcomes)),
+            *(
+                number(_share(standing.outcomes.get(outcome, 0), sum(standing.outcomes.values())))
+                for outcome in OUTCOMES
+            ),
+        )
+        for name, standing in method.scores.test.items()
+    ]
+    legend = element(
+        "ul",
+        [element("li", element("span", class_=f"key outcome-{name}", aria_hidden="true"), name) for name in OUTCOMES],
+        class_="legend",
+    )
+    return join(
+        legend,
+        table("How executions ended; only infra_error leaves the denominator", columns, rows),
+        note(
+            "ok: an answer came out. noop: it ran and answered nothing. incomplete: a limit stopped it. invalid: the "
+            "harness does not parse or validate. infra_error: the machine failed."
+        ),
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{count(part)} ({percent(part / whole)})" if part else "0"
+
+
+def _failures(method: MethodData) -> Html | None:
+    """The most frequent reasons for which a trained contender gave no answer."""
+    rows = [
+        row(contender_label(name), cell(outcome), number(count(times)), cell(reason))
+        for name in method.scores.learned
+        for (outcome, reason), times in frequent_failures(method.results[name])
+    ]
+    if not rows:
+        return note("Every harness of the trained contenders ran and answered.")
+    columns = [Column("contender"), Column("outcome"), Column("times", numeric=True), Column("what failed")]
+    return table("Why trained contenders gave no answer, the most frequent reasons", columns, rows)
+
+
+def frequent_failures(results: Sequence[Result]) -> list[tuple[tuple[str, str], int]]:
+    """((outcome, reason), times) of executions without an answer, most frequent first, at most six."""
+    seen: Counter[tuple[str, str]] = Counter(
+        (r.execution.outcome, r.execution.error) for r in results if r.execution.outcome != "ok"
+    )
+    return sorted(seen.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_FAILURES]

@@ -1,0 +1,72 @@
+"""The heat table: every family of the test questions by every contender."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from luthier.report.data import MethodData, ReportData
+from luthier.report.markup import Html
+from luthier.report.numbers import count, percent
+from luthier.report.tables import (
+    Column,
+    cell,
+    contender_label,
+    heat,
+    kind_label,
+    kind_order,
+    note,
+    number,
+    row,
+    section,
+    table,
+)
+
+
+def families(method: MethodData, data: ReportData) -> Html:
+    """Score per family and contender, with the family's kind and whether the teacher showed it."""
+    name = method.card.name
+    names = sorted(data.families, key=lambda family: kind_order(data.kind(family)))
+    taught = method.teaching.families if method.teaching else {}
+    sizes = Counter(question.family for question in data.questions["test"])
+    columns = [
+        Column("family"),
+        Column("kind"),
+        Column("teacher rows", numeric=True),
+        Column("n", numeric=True),
+        *(Column(contender_label(contender), numeric=True) for contender in method.scores.test),
+    ]
+    rows = [
+        row(
+            family,
+            cell(kind_label(data.kind(family))),
+            number(count(taught[family]) if family in taught else "held back"),
+            number(count(sizes[family])),
+            *(heat(standing.by_family.get(family)) for standing in method.scores.test.values()),
+        )
+        for family in names
+    ]
+    return section(
+        f"{name}-families",
+        f"{method.card.title}: by family",
+        table("Mean score in per cent of the family's test questions", columns, rows),
+        [note(text) for text in chance_notes(data)],
+        note("Families that no teacher row holds are “held back”: imitation alone has not seen them.")
+        if method.teaching
+        else None,
+    )
+
+
+def chance_notes(data: ReportData) -> list[str]:
+    """What always giving the most frequent reference would score, per family where no tool helps."""
+    notes = []
+    for family in data.families:
+        if data.kind(family) != "no_tool":
+            continue
+        references = Counter(q.reference for q in data.questions["test"] if q.family == family)
+        answer, times = min(references.items(), key=lambda item: (-item[1], item[0]))
+        share = times / references.total()
+        notes.append(
+            f"{family} is at chance level at {percent(share)}: that is what always answering “{answer}” scores "
+            f"({times} of {references.total()} references)."
+        )
+    return notes

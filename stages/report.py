@@ -1,0 +1,32 @@
+"""Stage `report`: draw the one-page report, and write the same figures for `dvc metrics` and `dvc plots`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from luthier.files import write_atomically, write_json
+from luthier.report.data import read_report_data
+from luthier.report.metrics import curves_csv, metrics
+from luthier.report.page import render
+from luthier.workbench import Workbench
+from stages.entry import Options, run_stage
+
+OUT = Path("reports")
+
+
+def work(bench: Workbench, options: Options) -> None:
+    """Write reports/{index.html, metrics.json, curves.csv}."""
+    methods = bench.params.ask.methods
+    print(f"report: methods {', '.join(methods)}, no model is called")
+    if options.dry_run:
+        return
+    data = read_report_data(bench.root, methods)
+    out = bench.root / OUT
+    write_atomically(out / "index.html", render(data, bench.params, bench.root))
+    write_json(out / "metrics.json", metrics(data))
+    write_atomically(out / "curves.csv", curves_csv(data))
+    print(f"report: {out / 'index.html'}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_stage("report", work))
