@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from luthier.errors import InputError
 
@@ -103,7 +103,7 @@ class TrainerParams(Section):
     """What every training phase shares."""
 
     learning_rate: float = Field(gt=0)
-    batch: int = Field(ge=1, description="rows per optimiser step")
+    batch: int = Field(ge=1, description="sft: rows per optimiser step; reinforce: rows in memory at once")
     precision: Literal["fp32", "autocast_bf16", "bf16"] = "autocast_bf16"
     layers: int = Field(default=0, ge=0, description="train only the last N layers; 0 = all weights (ours)")
     deepspeed: str = Field(default="", description="ZeRO configuration file, for several GPUs")
@@ -129,6 +129,14 @@ class ReinforceParams(TrainerParams):
     probe_samples: int = Field(default=8, ge=0, description="samples that choose the questions; 0 = no choice")
     save_every: int = Field(default=10, ge=1, description="steps between resumable checkpoints")
     valid_but_wrong: float = Field(default=0.1, ge=0, le=1, description="middle tier of the reward")
+
+    @model_validator(mode="after")
+    def _whole_batches(self) -> ReinforceParams:
+        if self.questions * self.samples % self.batch:
+            raise ValueError(
+                f"batch {self.batch} does not divide questions x samples = {self.questions * self.samples}"
+            )
+        return self
 
 
 class EvaluateParams(Section):

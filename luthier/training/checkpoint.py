@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from luthier.errors import InputError
+from luthier.errors import InputError, StoreError
 from luthier.files import digest_folder, write_json
 
 if TYPE_CHECKING:
@@ -74,18 +74,36 @@ def train_last_layers(model: PreTrainedModel, layers: int) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def save(
-    folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, base: Path, record: Mapping[str, Any]
-) -> None:
-    """Write weights (float16), tokenizer and `training.json`; the folder appears whole or not at all.
+def save(folder: Path, model: PreTrainedModel, base: Path, record: Mapping[str, Any]) -> None:
+    """Write weights (float16), the tokenizer of `base` and `training.json`; the folder appears whole or not at all.
 
     float16 keeps ten mantissa bits, against seven of bfloat16: the engine reads the same numbers that
     training ends with (the F16 file of the fast engine is made from exactly these).
+
+    Raises:
+        StoreError: the disk is full or the folder is not writable; an older checkpoint is untouched.
     """
+    from safetensors import SafetensorError
+
+    part = folder.with_name(f".{folder.name}.part")
+    try:
+        _write(part, model, base, record)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(part, folder)
+    except (OSError, SafetensorError) as error:
+        raise StoreError(
+            f"cannot write the checkpoint ({error})",
+            where=str(folder),
+            fix="free disk space or correct the folder's rights, then run again; training goes on from its last save",
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _write(part: Path, model: PreTrainedModel, base: Path, record: Mapping[str, Any]) -> None:
     import torch
     from safetensors.torch import save_file
 
-    part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     weights = {
@@ -104,8 +122,6 @@ def save(
         if (base / name).exists():
             shutil.copyfile(base / name, part / name)
     write_json(part / RECORD, dict(record))
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(part, folder)
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -117,11 +133,12 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
+        if not isinstance(value, dict):
+            raise ValueError("not a JSON object")
+    except (OSError, ValueError) as error:
         raise InputError(
             f"cannot read the training record ({error})", where=str(path), fix="train the checkpoint again"
         ) from error
-    assert isinstance(value, dict)
     return value
 
 

@@ -7,14 +7,16 @@ maximised. With one optimiser step per batch of samples the ratio is 1 and the c
 Ours (no source states them for MAS-Architect): group size, learning rate, KL weight, sampling
 temperature, which questions are asked, and that flat groups (all rewards equal, hence all advantages
 zero) are counted and not sent through the model. Without a KL term their gradient is exactly zero, so
-dropping them changes no update: the loss is normalised by the tokens of the whole batch (`dapo`).
+dropping them changes no update: the loss is normalised by the tokens of the whole batch (`dapo`). Their
+advantages are set to zero first: the mean of eight rewards of 0.1 is not 0.1 in float32, and Adam would make
+a full step of the rounding error that is left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier.errors import InputError
 from luthier.files import digest_text
@@ -24,6 +26,9 @@ from luthier.training import checkpoint
 from luthier.training.resume import ResumeFolder
 from luthier.training.sampler import Sampler
 
+if TYPE_CHECKING:
+    import torch
+
 Judge = Callable[[Sequence[str], Sequence[str], str], list[RewardValue]]
 """(question ids, harness texts, scope) -> rewards, in order; runs the harnesses on the frozen target. The scope
 names the step, so that a training resumed in its middle enters the same payments under the same names."""
@@ -32,10 +37,10 @@ names the step, so that a training resumed in its middle enters the same payment
 def choose_questions(
     prompts: dict[str, str], judge: Judge, sampler: Sampler, samples: int, seed: int, batch: int = 16
 ) -> tuple[list[str], dict[str, float]]:
-    """Keep the questions from which there is something to learn, hardest uncertain ones first.
+    """Keep the questions from which there is something to learn.
 
     Each question is sampled `samples` times from the starting checkpoint. Questions solved by every sample
-    are left out; those with mixed rewards come before those that no sample solves.
+    are left out, unless there are no others; those solved by some and those solved by none alternate.
 
     Args:
         prompts: Question id -> generator prompt.
@@ -70,6 +75,11 @@ def _interleave(mixed: list[str], unsolved: list[str]) -> list[str]:
     for index in range(max(len(mixed), len(unsolved))):
         order += mixed[index : index + 1] + unsolved[index : index + 1]
     return order
+
+
+def question_schedule(order: Sequence[str], count: int) -> list[str]:
+    """The questions of all steps: `order` over and over, so that no short rest of it is left out (TRL drops it)."""
+    return [order[position % len(order)] for position in range(count)]
 
 
 def train(
@@ -117,14 +127,14 @@ def train(
         order, rates = choose_questions(prompts, judge, sampler, settings.probe_samples, seed)
     if not order:
         raise InputError("no training questions are left", where="reinforce", fix="raise questions.train")
-    by_prompt = {prompts[question]: question for question in order}
-    data = Dataset.from_list([{"prompt": prompts[question], "question": question} for question in order])
+    schedule = question_schedule(order, settings.steps * settings.questions)
+    data = Dataset.from_list([{"prompt": prompts[question], "question": question} for question in schedule])
     trainer = _trainer_class()(
         model=model,
         args=_config(settings, resume, seed, max_tokens, cpu=not torch.cuda.is_available()),
         train_dataset=data,
         processing_class=tokenizer,
-        reward_funcs=[_reward_function(judge)],
+        reward_funcs=[_reward_function(judge, settings.samples)],
         rollout_func=_rollout(sampler, settings.samples, seed),
         callbacks=resume.callbacks(report),
     )
@@ -135,12 +145,12 @@ def train(
         **record,
         "settings": settings.model_dump(),
         "trainable_parameters": trainable,
-        "questions": len(by_prompt),
+        "questions": len(order),
         "solved_before": {question: rates[question] for question in sorted(rates)},
         "curve": curve,
     }
     if trainer.accelerator.is_main_process:
-        checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), tokenizer, base, record)
+        checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), base, record)
         resume.clear()
     return curve
 
@@ -148,11 +158,13 @@ def train(
 def _config(settings: ReinforceParams, resume: ResumeFolder, seed: int, max_tokens: int, *, cpu: bool) -> Any:
     from trl import GRPOConfig
 
+    passes = settings.questions * settings.samples // settings.batch
     return GRPOConfig(
         output_dir=str(resume.folder),
-        per_device_train_batch_size=settings.questions * settings.samples,
+        per_device_train_batch_size=settings.batch,
+        gradient_accumulation_steps=passes,
+        steps_per_generation=passes,
         num_generations=settings.samples,
-        steps_per_generation=1,
         num_iterations=1,
         max_steps=settings.steps,
         max_completion_length=max_tokens,
@@ -197,7 +209,7 @@ def _rollout(sampler: Sampler, samples: int, seed: int) -> Callable[..., dict[st
     return rollout
 
 
-def _reward_function(judge: Judge) -> Callable[..., list[float | None]]:
+def _reward_function(judge: Judge, samples: int) -> Callable[..., list[float | None]]:
     """Our reward as TRL's: None where the machine failed, so that the sample is left out of its group."""
 
     def executed_reward(
@@ -212,9 +224,16 @@ def _reward_function(judge: Judge) -> Callable[..., list[float | None]]:
             known = [value.parts[part] for value in values if part in value.parts]
             if known:
                 log_metric(part, sum(known) / len(known))
+        log_metric("flat_groups", share_of_flat_groups([value.value for value in values], samples))
         return [value.value for value in values]
 
     return executed_reward
+
+
+def share_of_flat_groups(rewards: Sequence[float | None], samples: int) -> float:
+    """Share of the groups of `samples` whose known rewards are all equal: they teach nothing."""
+    groups = [rewards[start : start + samples] for start in range(0, len(rewards), samples)]
+    return sum(len({reward for reward in group if reward is not None}) <= 1 for group in groups) / len(groups)
 
 
 def _trainer_class() -> Any:
@@ -227,23 +246,46 @@ def _trainer_class() -> Any:
 
         def _generate_and_score_completions(self, inputs: Any) -> Any:
             batch = super()._generate_and_score_completions(inputs)
-            return keep_unequal(batch) if self.drop_flat_groups and self.model.training else batch
+            settings: Any = self.args
+            batch["advantages"] = without_rounding(batch["advantages"], settings.num_generations)
+            return keep_unequal(batch, settings.steps_per_generation) if self.drop_flat_groups else batch
 
     return FlatGroupDroppingTrainer
 
 
-def keep_unequal(batch: dict[str, Any]) -> dict[str, Any]:
-    """Rows whose advantage is not zero; the first row alone if there is none (its gradient is zero).
+def without_rounding(advantages: torch.Tensor, samples: int) -> torch.Tensor:
+    """Advantages with those of flat groups exactly zero.
 
-    `num_items_in_batch`, the token count that normalises the loss, stays that of the whole batch.
+    Advantages of unequal rewards sum to zero, so they have both signs; what has one sign only is rounding.
+
+    Args:
+        advantages: (P*G,), groups one after the other.
+        samples: Group size G.
+    """
+    groups = advantages.view(-1, samples)
+    flat = (groups >= 0).all(dim=1) | (groups <= 0).all(dim=1)
+    return groups.masked_fill(flat[:, None], 0.0).view(-1)
+
+
+def keep_unequal(batch: dict[str, Any], passes: int = 1) -> dict[str, Any]:
+    """Rows whose advantage is not zero, filled up with others to a multiple of `passes` (at least one each).
+
+    `num_items_in_batch`, the token count that normalises the loss, stays that of the whole batch, and a row
+    of zero advantage has no gradient, so neither dropping nor filling up changes an update.
+
+    Args:
+        batch: TRL's generation batch; its tensors have B rows.
+        passes: Into how many equal parts it will be split; divides B.
     """
     import torch
 
-    rows = batch["advantages"].abs() > 1e-8
-    if not bool(rows.any()):
-        rows = torch.zeros_like(rows)
-        rows[0] = True
+    rows = batch["advantages"] != 0
     size = rows.shape[0]
+    wanted = max(-(-int(rows.sum()) // passes), 1) * passes
+    for row in range(size):
+        if int(rows.sum()) >= wanted:
+            break
+        rows[row] = True
     return {
         key: value[rows] if isinstance(value, torch.Tensor) and value.ndim > 0 and value.shape[0] == size else value
         for key, value in batch.items()

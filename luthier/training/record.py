@@ -9,7 +9,7 @@ from pathlib import Path
 from luthier.errors import InputError
 from luthier.targets.weights import prepare
 
-_SHOWN = ("loss", "reward", "valid", "correct", "frac_reward_zero_std", "kl", "entropy", "completions/mean_length")
+_SHOWN = ("loss", "reward", "valid", "correct", "flat_groups", "kl", "entropy", "completions/mean_length")
 
 
 def base_folder(model: str, cache: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +11,15 @@ from typing import Any
 
 _COMPLETE = "trainer_state.json"
 _UNREPEATABLE = ("runtime", "_per_second", "total_flos", "step_time", "num_tokens", "train_loss")
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether the trainer finished writing: its state file comes last and must be readable."""
+    try:
+        json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 class ResumeFolder:
@@ -28,7 +38,7 @@ class ResumeFolder:
         """The newest whole trainer checkpoint, None to start afresh. A half-written one is deleted."""
         steps: list[tuple[int, Path]] = []
         for path in sorted(self.folder.glob("checkpoint-*")):
-            if (path / _COMPLETE).exists():
+            if _is_whole(path):
                 steps.append((int(path.name.rsplit("-", 1)[1]), path))
             else:
                 shutil.rmtree(path, ignore_errors=True)
@@ -45,13 +55,13 @@ class ResumeFolder:
 
     @staticmethod
     def curve(history: Iterable[Mapping[str, Any]]) -> list[dict[str, float]]:
-        """Logged steps without what differs between two equal runs (times, speeds)."""
+        """Logged steps, to six digits, without what differs between two equal runs (times, speeds)."""
         rows: list[dict[str, float]] = []
         for entry in history:
             if "loss" not in entry and "reward" not in entry:
                 continue
             row = {
-                key: round(float(value), 6)
+                key: float(f"{value:.6g}")
                 for key, value in sorted(entry.items())
                 if isinstance(value, int | float) and not any(part in key for part in _UNREPEATABLE)
             }
@@ -65,11 +75,13 @@ class ResumeFolder:
             return []
         from transformers import TrainerCallback
 
+        tell = report  # for the type checker: no longer optional
+
         class Report(TrainerCallback):
             def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
                 if logs and state.is_world_process_zero:
                     rows = ResumeFolder.curve([{**logs, "step": state.global_step, "of": state.max_steps}])
                     for row in rows:
-                        report(row)
+                        tell(row)
 
         return [Report()]

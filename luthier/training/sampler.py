@@ -42,7 +42,8 @@ class Sampler:
         import torch
 
         self._master = model
-        self._writer: Any = copy.deepcopy(model).to(torch.bfloat16).eval()
+        writer: Any = copy.deepcopy(model)
+        self._writer = writer.to(torch.bfloat16).eval()
         self._writer.requires_grad_(False)
         self._tokenizer: Any = tokenizer
         self._max_tokens, self._temperature = max_tokens, temperature

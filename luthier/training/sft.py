@@ -62,11 +62,11 @@ def train(
     trainable = checkpoint.train_last_layers(model, settings.layers)
     data = Dataset.from_list([{PROMPT: row.prompt, COMPLETION: row.completion} for row in rows])
     resume = ResumeFolder(scratch)
-    device_batch = min(settings.batch, 16)
+    device_batch = max(size for size in range(1, 17) if settings.batch % size == 0)
     config = SFTConfig(
         output_dir=str(resume.folder),
         per_device_train_batch_size=device_batch,
-        gradient_accumulation_steps=max(1, settings.batch // device_batch),
+        gradient_accumulation_steps=settings.batch // device_batch,
         learning_rate=settings.learning_rate,
         num_train_epochs=settings.epochs,
         lr_scheduler_type="linear",
@@ -105,6 +105,6 @@ def train(
         "curve": curve,
     }
     if trainer.accelerator.is_main_process:
-        checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), tokenizer, base, record)
+        checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), base, record)
         resume.clear()
     return curve

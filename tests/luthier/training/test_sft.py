@@ -1,0 +1,90 @@
+"""Phase sft on a tiny real model: what the loss covers, that it learns, repeats, and survives a kill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from luthier.params import SftParams
+from luthier.training import checkpoint, sft
+from luthier.training.sft import SftRow
+from tests.luthier.training.conftest import GRAPHS, PROMPTS
+
+ROWS = [SftRow(prompt, graph) for graph in GRAPHS for prompt in PROMPTS]
+
+
+class Killed(BaseException):
+    """Stands for a process that ends in the middle."""
+
+
+def settings(**changes) -> SftParams:
+    values = {"learning_rate": 2e-3, "batch": 2, "epochs": 1.0, "precision": "fp32"}
+    return SftParams(**{**values, **changes})
+
+
+def train(base: Path, folder: Path, params: SftParams, rows=ROWS, kill_at: int = 0):
+    def report(row):
+        if row.get("step") == kill_at:
+            raise Killed
+
+    return sft.train(
+        rows, base, folder / "out", params, seed=3, record={"phase": "sft"}, scratch=folder / "scratch", report=report
+    )
+
+
+@pytest.mark.slow
+def test_the_loss_covers_the_completion_and_the_end_token_and_nothing_else(tiny_base, tmp_path):
+    """The first logged loss is the mean negative log-likelihood of those tokens, computed here without TRL."""
+    import torch
+
+    model, tokenizer = checkpoint.load(tiny_base)
+    losses: list[float] = []
+    for row in ROWS[:4]:
+        prompt = tokenizer(row.prompt)["input_ids"]
+        completion = [*tokenizer(row.completion)["input_ids"], tokenizer.eos_token_id]
+        with torch.no_grad():
+            logprobs = model(torch.tensor([prompt + completion])).logits[0].log_softmax(-1)
+        losses += [-logprobs[len(prompt) - 1 + i, token].item() for i, token in enumerate(completion)]
+    curve = train(tiny_base, tmp_path, settings(batch=4), rows=ROWS[:4])
+    assert curve[0]["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-4)
+
+
+@pytest.mark.slow
+def test_five_steps_lower_the_loss(tiny_base, tmp_path):
+    curve = train(tiny_base, tmp_path, settings(batch=4, epochs=5.0), rows=ROWS[:4])
+    assert [row["step"] for row in curve] == [1, 2, 3, 4, 5]
+    assert curve[-1]["loss"] < curve[0]["loss"] - 0.1
+
+
+@pytest.mark.slow
+def test_a_killed_training_goes_on_and_ends_with_the_same_bytes(tiny_base, tmp_path):
+    whole = train(tiny_base, tmp_path / "whole", settings())
+    with pytest.raises(Killed):
+        train(tiny_base, tmp_path / "killed", settings(), kill_at=11)
+    assert not (tmp_path / "killed" / "out").exists()
+    kept = tmp_path / "killed" / "scratch" / "checkpoint-10"
+    assert kept.is_dir()
+    resumed = train(tiny_base, tmp_path / "killed", settings())
+    again = train(tiny_base, tmp_path / "again", settings())
+    assert whole == resumed == again
+    digests = {checkpoint.digest(tmp_path / name / "out") for name in ("whole", "killed", "again")}
+    assert len(digests) == 1
+    assert not (tmp_path / "killed" / "scratch").exists()
+
+
+@pytest.mark.slow
+def test_a_batch_that_sixteen_does_not_divide_is_not_made_smaller(tiny_base, tmp_path):
+    curve = train(tiny_base, tmp_path, settings(batch=24))
+    assert [row["step"] for row in curve] == [1]
+
+
+@pytest.mark.slow
+def test_only_the_last_layers_change_when_asked(tiny_base, tmp_path):
+    from safetensors.torch import load_file
+
+    train(tiny_base, tmp_path, settings(layers=1, batch=24, learning_rate=0.1))
+    before, after = load_file(tiny_base / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
+    changed = {name for name in after if not before[name].half().equal(after[name])}
+    assert set(after) == set(before)
+    assert changed == {name for name in before if ".layers.1." in name or name == "model.norm.weight"}
