@@ -95,8 +95,3 @@ def chat_rows(request: Request) -> list[dict[str, Any]]:
     if isinstance(request.prompt, str):
         return [{"role": "user", "content": request.prompt}]
     return [{"role": message.role, "content": message.content} for message in request.prompt]
-
-
-def best_choice(request: Request, logprobs: Sequence[float]) -> str:
-    """The choice of highest summed log-probability; the earlier one on a tie."""
-    return request.choices[max(range(len(logprobs)), key=lambda index: (logprobs[index], -index))]
