@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from luthier.comparison import Difference
+from luthier.errors import HarnessError
 from luthier.evaluation import Result, Standing
+from luthier.harness import parse
 from luthier.report.charts import OUTCOMES, difference_bar, interval_bar, outcome_bar
 from luthier.report.data import BASELINES, MethodData, pooled
 from luthier.report.markup import Html, element, join
@@ -14,6 +17,14 @@ from luthier.report.numbers import NONE, bounds, count, percent, points
 from luthier.report.tables import Column, cell, contender_label, note, number, row, section, table
 
 _SHOWN_FAILURES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A way to give no answer: the outcome, and the broken rule of an invalid harness."""
+
+    outcome: str
+    rule: str
 
 
 def contenders(method: MethodData) -> Html:
@@ -41,9 +52,9 @@ def _scores(method: MethodData) -> Html:
     scores = method.scores
     columns = [
         Column("contender"),
-        Column("score"),
-        Column("mean", numeric=True),
+        Column("score", numeric=True),
         Column("95 % interval", numeric=True),
+        Column("0 to 100 %"),
         Column("equal weight", numeric=True),
         Column("calls", numeric=True),
         Column("target tokens", numeric=True),
@@ -58,9 +69,9 @@ def _scores(method: MethodData) -> Html:
     rows.append(
         row(
             label,
-            cell(interval_bar(bound, "bound")),
             number(percent(bound.mean)),
             number(bounds(bound)),
+            cell(interval_bar(bound, "bound")),
             *(number(NONE) for _ in range(4)),
             class_="bound",
         )
@@ -73,9 +84,9 @@ def _score_row(method: MethodData, name: str, standing: Standing) -> Html:
     configuration = f" ({method.scores.best_fixed})" if name == "best_fixed" else ""
     return row(
         contender_label(name) + configuration,
-        cell(interval_bar(score, "baseline" if name in BASELINES else "learned")),
         number(element("strong", percent(score.mean)) if name == method.scores.final else percent(score.mean)),
         number(bounds(score)),
+        cell(interval_bar(score, "baseline" if name in BASELINES else "learned")),
         number(percent(standing.equal_weight)),
         number(f"{standing.calls:.2f}"),
         number(f"{standing.target_tokens:,.0f}"),
@@ -86,9 +97,9 @@ def _score_row(method: MethodData, name: str, standing: Standing) -> Html:
 def _differences(method: MethodData) -> Html:
     columns = [
         Column("difference"),
-        Column("−100 to +100 points"),
         Column("points", numeric=True),
         Column("95 % interval", numeric=True),
+        Column("−100 to +100 points"),
         Column("rescued", numeric=True),
         Column("regressed", numeric=True),
         Column("reading"),
@@ -96,9 +107,9 @@ def _differences(method: MethodData) -> Html:
     rows = [
         row(
             _pair(name),
-            cell(difference_bar(gap.interval)),
             number(points(gap.interval.mean)),
             number(bounds(gap.interval)),
+            cell(difference_bar(gap.interval)),
             number(count(gap.rescued)),
             number(count(gap.regressed)),
             cell(_reading(gap)),
@@ -154,19 +165,46 @@ def _share(part: int, whole: int) -> str:
 def _failures(method: MethodData) -> Html | None:
     """The most frequent reasons for which a trained contender gave no answer."""
     rows = [
-        row(contender_label(name), cell(outcome), number(count(times)), cell(reason))
+        row(
+            contender_label(name),
+            cell(failure.outcome),
+            cell(failure.rule),
+            number(count(times)),
+            cell(example, class_="long"),
+        )
         for name in method.scores.learned
-        for (outcome, reason), times in frequent_failures(method.results[name])
+        for failure, times, example in frequent_failures(method.results[name])
     ]
     if not rows:
         return note("Every harness of the trained contenders ran and answered.")
-    columns = [Column("contender"), Column("outcome"), Column("times", numeric=True), Column("what failed")]
+    columns = [
+        Column("contender"),
+        Column("outcome"),
+        Column("rule"),
+        Column("times", numeric=True),
+        Column("for example"),
+    ]
     return table("Why trained contenders gave no answer, the most frequent reasons", columns, rows)
 
 
-def frequent_failures(results: Sequence[Result]) -> list[tuple[tuple[str, str], int]]:
-    """((outcome, reason), times) of executions without an answer, most frequent first, at most six."""
-    seen: Counter[tuple[str, str]] = Counter(
-        (r.execution.outcome, r.execution.error) for r in results if r.execution.outcome != "ok"
-    )
-    return sorted(seen.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_FAILURES]
+def frequent_failures(results: Sequence[Result]) -> list[tuple[Failure, int, str]]:
+    """(failure, times, one message) of executions without an answer, most frequent first, at most six."""
+    times: Counter[Failure] = Counter()
+    examples: dict[Failure, str] = {}
+    for result in results:
+        if result.execution.outcome == "ok":
+            continue
+        failure = Failure(result.execution.outcome, _rule(result))
+        times[failure] += 1
+        examples.setdefault(failure, result.execution.error.partition(" Fix: ")[0])
+    ranked = sorted(times.items(), key=lambda item: (-item[1], item[0].outcome, item[0].rule))
+    return [(failure, number_, examples[failure]) for failure, number_ in ranked[:_SHOWN_FAILURES]]
+
+
+def _rule(result: Result) -> str:
+    """The rule that an invalid harness breaks, "" for anything else."""
+    try:
+        parse(result.execution.kind, result.text)
+    except HarnessError as error:
+        return error.rule
+    return ""

@@ -90,7 +90,8 @@ def step_of(logged: Mapping[str, float], index: int) -> int:
 def _phase(record: Record) -> Html:
     charts = [_draw(chart, record) for chart in _CHARTS.get(record.phase, _OTHER)]
     drawn = [chart for chart in charts if chart is not None]
-    text = f"{count(len(record.curve))} steps, {count(record.rows)} rows, {count(record.trainable)} trained weights."
+    unit = "questions" if record.phase == "reinforce" else "rows"
+    text = f"{count(len(record.curve))} steps, {count(record.rows)} {unit}, {count(record.trainable)} trained weights."
     flat = flat_share(record)
     if flat is not None:
         text += f" {percent(flat)} of the groups were flat and taught nothing."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +135,12 @@ class ReportData:
     def families(self) -> tuple[str, ...]:
         """Families of the test questions, in the order in which the task gives them."""
         return tuple(dict.fromkeys(question.family for question in self.questions["test"]))
+
+    def majority(self, family: str) -> tuple[str, int, int]:
+        """The most frequent reference among the family's test questions, how often it stands there, and of how many."""
+        references = Counter(q.reference for q in self.questions["test"] if q.family == family)
+        answer, times = min(references.items(), key=lambda item: (-item[1], item[0]))
+        return answer, times, references.total()
 
     def kind(self, family: str) -> str:
         """The family's kind as the task states it, "" when it states none."""

@@ -38,7 +38,7 @@ def families(method: MethodData, data: ReportData) -> Html:
     rows = [
         row(
             family,
-            cell(kind_label(data.kind(family))),
+            cell(kind_label(data.kind(family)), class_="word"),
             number(count(taught[family]) if family in taught else "held back"),
             number(count(sizes[family])),
             *(heat(standing.by_family.get(family)) for standing in method.scores.test.values()),
@@ -62,11 +62,9 @@ def chance_notes(data: ReportData) -> list[str]:
     for family in data.families:
         if data.kind(family) != "no_tool":
             continue
-        references = Counter(q.reference for q in data.questions["test"] if q.family == family)
-        answer, times = min(references.items(), key=lambda item: (-item[1], item[0]))
-        share = times / references.total()
+        answer, times, total = data.majority(family)
         notes.append(
-            f"{family} is at chance level at {percent(share)}: that is what always answering “{answer}” scores "
-            f"({times} of {references.total()} references)."
+            f"Chance level of {family} is {percent(times / total)}: what always answering “{answer}” scores "
+            f"({times} of {total} references)."
         )
     return notes

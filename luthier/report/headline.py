@@ -5,7 +5,7 @@ from __future__ import annotations
 from luthier.params import Params
 from luthier.report.data import MethodData, ReportData, pooled
 from luthier.report.markup import Html, element, join
-from luthier.report.numbers import count, difference, estimate, percent, short
+from luthier.report.numbers import count, difference, estimate, percent
 from luthier.report.tables import contender_label, facts, note, section
 
 SEEDS_FOR_A_HEADLINE = 3
@@ -96,4 +96,4 @@ def _generator(method: MethodData, params: Params) -> str:
 
 
 def _fingerprints(method: MethodData) -> str:
-    return f"fingerprint {', '.join(short(name) for name in method.targets)}"
+    return f"fingerprint {', '.join(method.targets)}"

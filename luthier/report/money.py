@@ -12,7 +12,7 @@ from luthier.budget import Amount, show
 from luthier.errors import StoreError
 from luthier.ledger import Ledger, Line
 from luthier.params import Params
-from luthier.report.markup import Html, join
+from luthier.report.markup import Html
 from luthier.report.numbers import count
 from luthier.report.tables import Column, cell, note, number, row, section, table
 from luthier.workbench import CACHE, Workbench
@@ -107,8 +107,8 @@ def _alone(line: Line) -> Amount:
     return line.alone
 
 
-def _figures(amount: Amount) -> Html:
-    return join([number(show(amount.get(unit), unit)) for unit in _UNITS])
+def _figures(amount: Amount) -> list[Html]:
+    return [number(show(amount.get(unit), unit)) for unit in _UNITS]
 
 
 def _runs_of(params: Params) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,13 @@ from luthier.files import digest_file, digest_folder
 from luthier.params import PARAMS_FILE
 from luthier.report.data import MethodData, Record
 from luthier.report.markup import Html, element, join
-from luthier.report.numbers import count, short
+from luthier.report.numbers import NONE, count, short
 from luthier.report.tables import Column, cell, code, folded, note, number, row, section, table
 from luthier.revision import Output, read_params, read_stages
 
 __all__ = ["Link", "links", "origins"]
 
+_ELSEWHERE = defaultdict(str, parent="the base model", target="the frozen model")
 _STORE = Path("mlruns/mlflow.db")
 
 
@@ -87,9 +89,9 @@ def _step(record: Record, method: str, root: Path) -> Html:
     rows = [
         row(
             link.what,
-            cell(link.path or {"base": "base model"}.get(link.what, "")),
-            cell(element("code", short(link.digest))),
-            cell({True: "same on disk", False: "another on disk today", None: "not on disk"}[link.fits]),
+            cell(link.path or _ELSEWHERE[link.what]),
+            cell(element("code", link.digest if link.what == "target" else short(link.digest))),
+            cell({True: "same on disk", False: "another on disk today", None: NONE}[link.fits]),
         )
         for link in links(record, method, root)
     ]

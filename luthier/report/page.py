@@ -62,7 +62,7 @@ def _method(method: MethodData, data: ReportData) -> Html:
         contenders(method),
         families(method, data),
         curves(method),
-        novelties(method),
+        novelties(method, data),
         samples(method, data),
         teaching(method),
     )

@@ -13,7 +13,7 @@ from luthier.question import Question
 from luthier.report.data import MethodData, ReportData
 from luthier.report.markup import Html, element, join
 from luthier.report.numbers import NONE, count, percent
-from luthier.report.systems import drawing
+from luthier.report.systems import drawing, read_graph
 from luthier.report.tables import (
     Column,
     cell,
@@ -41,7 +41,10 @@ def samples(method: MethodData, data: ReportData) -> Html:
     blocks = []
     for kind in kinds:
         chosen = choose(method, [q for q in data.questions["test"] if data.kind(q.family) == kind])
-        cards = [_card(method, question, situation) for question, situation in chosen]
+        cards = [
+            _card(method, question, situation, is_open=number_ == 0)
+            for number_, (question, situation) in enumerate(chosen)
+        ]
         blocks.append(join(element("h3", kind_label(kind)), cards))
     return section(
         f"{method.card.name}-samples",
@@ -57,7 +60,7 @@ def samples(method: MethodData, data: ReportData) -> Html:
 def choose(method: MethodData, questions: Sequence[Question]) -> list[tuple[Question, Situation]]:
     """Questions to show, with their situation: rescued, regressed, still wrong and solved come in turn."""
     by_situation: dict[Situation, list[Question]] = {}
-    for question in sorted(questions, key=lambda item: item.id):
+    for question in _families_in_turn(questions):
         by_situation.setdefault(_situation(method, question), []).append(question)
     order = [name for name in SITUATIONS if name in by_situation]
     turns = max((len(group) for group in by_situation.values()), default=0)
@@ -65,6 +68,16 @@ def choose(method: MethodData, questions: Sequence[Question]) -> list[tuple[Ques
         (by_situation[name][turn], name) for turn in range(turns) for name in order if turn < len(by_situation[name])
     ]
     return ranked[:_PER_KIND]
+
+
+def _families_in_turn(questions: Sequence[Question]) -> list[Question]:
+    """By id, but the first question of each family before any second one."""
+    seen: Counter[str] = Counter()
+    turns: list[tuple[int, str, Question]] = []
+    for question in sorted(questions, key=lambda item: item.id):
+        turns.append((seen[question.family], question.id, question))
+        seen[question.family] += 1
+    return [question for _, _, question in sorted(turns, key=lambda item: item[:2])]
 
 
 def _situation(method: MethodData, question: Question) -> Situation:
@@ -83,7 +96,7 @@ def _result(method: MethodData, contender: str, question: Question) -> Result:
     return next(result for result in method.results[contender] if result.question == question.id)
 
 
-def _card(method: MethodData, question: Question, situation: Situation) -> Html:
+def _card(method: MethodData, question: Question, situation: Situation, *, is_open: bool) -> Html:
     groups: dict[str, list[Result]] = {}
     for contender in method.scores.learned:
         result = _result(method, contender, question)
@@ -97,14 +110,14 @@ def _card(method: MethodData, question: Question, situation: Situation) -> Html:
     )
     return folded(
         summary,
-        element("p", question.text, class_="question"),
+        element("p", question.text, class_="question") if _cut(question.text) != question.text else None,
         element("p", "Reference: ", element("code", question.reference)),
-        [_attempt(results) for results in groups.values()],
-        is_open=situation == "rescued",
+        [_attempt(results, f"{method.card.name} {question.id}") for results in groups.values()],
+        is_open=is_open,
     )
 
 
-def _attempt(results: Sequence[Result]) -> Html:
+def _attempt(results: Sequence[Result], place: str) -> Html:
     """One harness, the picture on the left and the run on the right."""
     execution = results[0].execution
     runs = Counter(step.node for step in execution.trace)
@@ -115,25 +128,27 @@ def _attempt(results: Sequence[Result]) -> Html:
         element("h4", f"{who} wrote ({count(tokens)} tokens)"),
         element(
             "div",
-            drawing(results[0].text, runs),
-            element("div", _trace(execution), _verdict(execution), class_="run"),
+            drawing(results[0].text, f"{place} {who}", runs),
+            element("div", _trace(execution, results[0].text), _verdict(execution), class_="run"),
             class_="beside",
         ),
         class_="attempt",
     )
 
 
-def _trace(execution: Execution) -> Html:
-    if not execution.trace:
+def _trace(execution: Execution, text: str) -> Html:
+    graph = read_graph(text)
+    if graph is None or not execution.trace:
         return note("No node ran.")
+    names = {node.id: node.name for node in graph.nodes}
     columns = [Column("node"), Column("read"), Column("wrote"), Column("tokens", numeric=True)]
-    return table("Trace", columns, [_step(step) for step in execution.trace])
+    return table("Trace", columns, [_step(step, names.get(step.node, "")) for step in execution.trace])
 
 
-def _step(step: Step) -> Html:
+def _step(step: Step, name: str) -> Html:
     tokens = step.usage.prompt_tokens + step.usage.completion_tokens
     return row(
-        join(step.node, " ", element("span", step.kind, class_=f"kind {step.kind}")),
+        join(name, " ", element("span", f"{step.node}, {step.kind}", class_="kind")),
         cell(_values(step.inputs)),
         cell(element("code", _cut(_value(step.output)))),
         number(count(tokens) if tokens else NONE),
@@ -143,7 +158,8 @@ def _step(step: Step) -> Html:
 def _verdict(execution: Execution) -> Html:
     score = NONE if execution.score is None else percent(execution.score)
     answer = join("answer ", element("code", _cut(execution.answer)), ", ") if execution.outcome == "ok" else None
-    reason = execution.error or execution.feedback
+    # What is wrong with an invalid text is said under the text.
+    reason = "" if execution.outcome == "invalid" else execution.error or execution.feedback
     right = execution.score is not None and execution.score >= 1.0
     return element(
         "p",

@@ -7,25 +7,28 @@ from collections.abc import Iterable, Mapping
 
 from luthier.errors import HarnessError
 from luthier.evaluation import Composition
+from luthier.files import digest_text
 from luthier.harness import parse
 from luthier.harnesses.graph import GraphHarness
 from luthier.harnesses.picture import to_svg
-from luthier.report.data import MethodData
+from luthier.report.data import MethodData, ReportData
 from luthier.report.markup import Html, element
 from luthier.report.numbers import count, percent
 from luthier.report.tables import code, contender_label, note, section
 
 _GIVEN = ("question", "answer")
+_NAME = re.compile(r'(\bid="|url\(#)([\w-]+)')
+"""Definition and use of a name inside a picture."""
 
 
-def novelties(method: MethodData) -> Html:
+def novelties(method: MethodData, data: ReportData) -> Html:
     """Compositions that no teacher row holds and that solve their family."""
     taught = _taught_shapes(method)
     parts = [
         element(
             "div",
             element("h3", f"{contender_label(phase)}: {count(len(found))}"),
-            element("div", [_card(item, method, taught) for item in found], class_="cards")
+            element("div", [_card(item, phase, method, data, taught) for item in found], class_="cards")
             if found
             else note("None: every system that solves its family stands in a teacher row."),
         )
@@ -43,7 +46,7 @@ def novelties(method: MethodData) -> Html:
     )
 
 
-def _card(item: Composition, method: MethodData, taught: frozenset[str]) -> Html:
+def _card(item: Composition, phase: str, method: MethodData, data: ReportData, taught: frozenset[str]) -> Html:
     graph = read_graph(item.text)
     held_back = method.teaching is not None and item.family not in method.teaching.families
     marks = []
@@ -51,20 +54,25 @@ def _card(item: Composition, method: MethodData, taught: frozenset[str]) -> Html
         marks.append(element("span", "family held back from the teacher", class_="tag good"))
     if graph is not None and shape(graph) in taught:
         marks.append(element("span", "a taught system under other names", class_="tag"))
+    _, times, total = data.majority(item.family)
+    if item.share <= times / total:
+        marks.append(element("span", "no better than a constant answer", class_="tag wrong"))
     return element(
         "article",
         element("h4", item.family),
-        element("p", f"right on {percent(item.share)} of the family, written {count(item.written)} times ", marks),
-        drawing(item.text),
+        element("p", f"right on {percent(item.share)} of {total} questions, written for {count(item.written)} ", marks),
+        drawing(item.text, f"{method.card.name} {phase} {item.family} {item.digest}"),
         class_="card",
     )
 
 
-def drawing(text: str, highlight: Mapping[str, int] | None = None) -> Html:
+def drawing(text: str, place: str, highlight: Mapping[str, int] | None = None) -> Html:
     """A harness as picture and text; an invalid one as its text and what is wrong with it.
 
     Args:
         text: What the generator wrote.
+        place: Where on the page it stands, unlike any other place: names inside the picture must be its own,
+            because a browser does not draw an arrowhead that another, folded picture defines.
         highlight: Runs per node id of one execution.
     """
     try:
@@ -74,6 +82,7 @@ def drawing(text: str, highlight: Mapping[str, int] | None = None) -> Html:
     assert isinstance(graph, GraphHarness)
     # Inside HTML the namespace is implied, and the page then names no address at all.
     picture = to_svg(graph, highlight).replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
+    picture = _NAME.sub(rf"\1\2-{digest_text(place)[:12]}", picture)
     return element("div", element("div", Html(picture), class_="picture"), code(graph.text), class_="drawing")
 
 

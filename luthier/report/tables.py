@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from luthier.report.markup import Child, Html, element, join
+from luthier.report.markup import Child, Html, element, escape
 
 LABELS = {
     "target_alone": "target alone",
@@ -62,13 +62,15 @@ def table(caption: Child, columns: Sequence[Column], rows: Sequence[Html]) -> Ht
 
 
 def row(head: Child, *cells: Html, class_: str | None = None) -> Html:
-    """A row whose first cell names it."""
+    """A row whose first cell names it; a long name may break after an underscore."""
+    if isinstance(head, str) and not isinstance(head, Html):
+        head = Html(escape(head).replace("_", "_<wbr>"))
     return element("tr", element("th", head, scope="row"), cells, class_=class_)
 
 
-def cell(*content: Child) -> Html:
-    """A cell of text."""
-    return element("td", *content)
+def cell(*content: Child, class_: str | None = None) -> Html:
+    """A cell of text; class `word` keeps it on one line, `long` gives it room."""
+    return element("td", *content, class_=class_)
 
 
 def number(content: Child) -> Html:
@@ -115,8 +117,3 @@ def folded(summary: Child, *content: Child, is_open: bool = False) -> Html:
 def code(text: str) -> Html:
     """A block of verbatim text."""
     return element("pre", element("code", text), tabindex=0)
-
-
-def paragraphs(*texts: Child) -> Html:
-    """Plain paragraphs."""
-    return join([element("p", text) for text in texts])

@@ -103,7 +103,7 @@ def grid(data: ReportData) -> Html:
     ranked = sorted(scores.items(), key=lambda item: (-item[1]["mean"], item[0]))
     rows = [
         row(
-            join(name, element("span", "best", class_="tag good") if name == best else None),
+            join(name, " ", element("span", "best", class_="tag good") if name == best else None),
             heat(values["mean"], mark=name == best),
             number(whole_percent(on_test[name]) if name in on_test else NONE),
             *(heat(values.get(family)) for family in families),
