@@ -23,7 +23,7 @@ from luthier.files import digest_text
 from luthier.params import ReinforceParams
 from luthier.reward import RewardValue
 from luthier.training import checkpoint
-from luthier.training.resume import ResumeFolder
+from luthier.training.resume import ResumeFolder, quiet
 from luthier.training.sampler import Sampler
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ def train(
         callbacks=resume.callbacks(report),
     )
     trainer.drop_flat_groups = settings.drop_flat_groups and settings.kl == 0.0
+    quiet(trainer)
     trainer.train(resume_from_checkpoint=resume.latest())
     curve = resume.curve(trainer.state.log_history)
     record = {

@@ -22,6 +22,13 @@ def _is_whole(folder: Path) -> bool:
     return True
 
 
+def quiet(trainer: Any) -> None:
+    """Take away the trainer's own printing of each step; `report` of the phase's `train` tells it instead."""
+    from transformers import PrinterCallback
+
+    trainer.remove_callback(PrinterCallback)
+
+
 class ResumeFolder:
     """A folder of trainer checkpoints that belongs to one exact training.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from luthier.params import SftParams
 from luthier.training import checkpoint
-from luthier.training.resume import ResumeFolder
+from luthier.training.resume import ResumeFolder, quiet
 
 PROMPT, COMPLETION = "prompt", "completion"
 
@@ -95,6 +95,7 @@ def train(
         processing_class=tokenizer,
         callbacks=resume.callbacks(report),
     )
+    quiet(trainer)
     trainer.train(resume_from_checkpoint=resume.latest())
     curve = resume.curve(trainer.state.log_history)
     record = {
