@@ -110,7 +110,7 @@ def _card(method: MethodData, question: Question, situation: Situation, *, is_op
     )
     return folded(
         summary,
-        element("p", question.text, class_="question") if _cut(question.text) != question.text else None,
+        element("p", question.text, class_="question") if _loses(question.text) else None,
         element("p", "Reference: ", element("code", question.reference)),
         [_attempt(results, f"{method.card.name} {question.id}") for results in groups.values()],
         is_open=is_open,
@@ -177,6 +177,11 @@ def _values(inputs: Mapping[str, Any]) -> Html:
 
 def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _loses(text: str) -> bool:
+    """Whether one cut line does not say the whole text."""
+    return _cut(text) != text or "\n" in text
 
 
 def _cut(text: str) -> str:

@@ -45,4 +45,4 @@ def test_outputs_of_the_pipeline_come_from_the_lock(copy, data):
     assert "data/questions" in text
     assert "4,321" in text
     assert "abcdef012345" in text
-    assert "test 32" in text
+    assert "test 30" in text
