@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefect import flow, get_run_logger, runtime, task
+from prefect import flow, get_run_logger, runtime
 from prefect.artifacts import create_table_artifact
-from prefect.cache_policies import NO_CACHE
 
-from flows.launch import TRY_AGAIN, StageError, end_children
-from flows.rebuild import reproduce, show_plan
+from flows.launch import end_children
+from flows.rebuild import dvc_repro, show_plan
 from luthier import lineage
 from luthier.errors import InputError, LuthierError
 from luthier.files import digest_file
@@ -43,12 +43,6 @@ class Scored:
         return {"checkpoint": self.phase, "split": self.split, "score": f"{self.score:.1%}", "interval": interval}
 
 
-def may_help(_task: Any, _run: Any, state: Any) -> bool:
-    """Retry only what a second try can mend: a target or server that failed, never a wrong input."""
-    error = state.result(raise_on_failure=False)
-    return isinstance(error, StageError) and error.status == TRY_AGAIN
-
-
 @flow(name="evaluate", on_cancellation=[end_children])
 def evaluate(method: str) -> list[Scored]:
     """Bring `evaluate@<method>` up to date and record its scores.
@@ -57,18 +51,12 @@ def evaluate(method: str) -> list[Scored]:
         StageError: a stage failed.
         InputError: the scores are missing or broken.
     """
-    evaluate_through_dvc(method)
+    dvc_repro.with_options(name=PHASE)((f"{PHASE}@{method}",))
     scored = record_scores(method, root=find_root(), say=get_run_logger().info)
     create_table_artifact(
         key="evaluate", table=[item.to_row() for item in scored], description=f"Scores of {method}, mean and interval"
     )
     return scored
-
-
-@task(name="evaluate", retries=2, retry_delay_seconds=[10, 60], retry_condition_fn=may_help, cache_policy=NO_CACHE)
-def evaluate_through_dvc(method: str) -> None:
-    """`dvc repro evaluate@<method>`; a second try continues from the store, it pays nothing twice."""
-    reproduce([f"{PHASE}@{method}"], root=find_root(), say=get_run_logger().info)
 
 
 def record_scores(method: str, *, root: Path, say: Callable[[str], None]) -> list[Scored]:
@@ -145,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             evaluate(options.method)
     except LuthierError as error:
-        print(f"evaluate: {error}")
+        print(f"evaluate: {error}", file=sys.stderr)
         return 1
     return 0
 

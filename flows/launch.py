@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -33,6 +34,19 @@ class StageError(LuthierError):
         fixes = {STOPPED: "run it again to continue", TRY_AGAIN: "check the target's server, then run it again"}
         problem = "stopped on request" if status == STOPPED else f"ended with status {status}"
         super().__init__(problem, where=command, fix=fixes.get(status, "correct the cause in the lines above"))
+
+
+class _OneMessage(logging.Filter):
+    """Leaves out the traceback of an expected error: its one message says what to do."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], LuthierError):
+            record.exc_info = None
+        return True
+
+
+for _name in ("prefect.flow_runs", "prefect.task_runs"):
+    logging.getLogger(_name).addFilter(_OneMessage())
 
 
 def launch(

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -183,10 +184,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             rebuild(options.targets)
     except StageError as failure:
-        print(f"rebuild: {failure}")
+        print(f"rebuild: {failure}", file=sys.stderr)
         return STOPPED if failure.status == STOPPED else 1
     except LuthierError as error:
-        print(f"rebuild: {error}")
+        print(f"rebuild: {error}", file=sys.stderr)
         return 1
     return 0
 

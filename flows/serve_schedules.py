@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 fix="run `prefect server start` and `prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api`",
             )
     except LuthierError as error:
-        print(f"serve_schedules: {error}")
+        print(f"serve_schedules: {error}", file=sys.stderr)
         return 1
     serve(*deployments, pause_on_shutdown=not options.keep_schedules)
     return 0

@@ -9,6 +9,7 @@ checkpoint in MLflow.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,13 @@ from prefect import flow, get_run_logger, runtime, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows.evaluate import TRAINED, evaluate_through_dvc, may_help, record_scores
-from flows.launch import STOPPED, StageError, end_children, launch
-from flows.rebuild import reproduce, show_plan, stale_before
+from flows.evaluate import TRAINED, record_scores
+from flows.launch import STOPPED, TRY_AGAIN, StageError, end_children, launch
+from flows.rebuild import dvc_repro, show_plan, stale_before
 from luthier import lineage
 from luthier.errors import InputError, LuthierError
 from luthier.pedigree import Checkpoint, show_number
-from luthier.revision import find_root
-from luthier.workbench import CACHE, Workbench
+from luthier.revision import find_root, running_stage
 
 PHASES = (*TRAINED, "evaluate")
 # Where `mlflow server --backend-store-uri sqlite:///mlruns/mlflow.db` shows a run.
@@ -56,9 +56,8 @@ def train_generator(method: str, phase: str = "", allow_dirty: bool = False) -> 
 
 def _train_all(method: str) -> str:
     root, say = find_root(), get_run_logger().info
-    for phase in TRAINED:
-        through_dvc.with_options(name=phase)(method, phase)
-    evaluate_through_dvc(method)
+    for phase in PHASES:
+        dvc_repro.with_options(name=phase)((f"{phase}@{method}",))
     record_scores(method, root=root, say=say)
     candidate = lineage.checkpoint_of(root / "models" / TRAINED[-1] / method, root=root)
     if candidate is None:
@@ -88,12 +87,11 @@ def _train_one(method: str, phase: str, allow_dirty: bool) -> str:
         )
     tags = {"prefect.flow_run_id": str(runtime.flow_run.id), "dvc.dirty": str(bool(stale)).lower()}
     if phase not in TRAINED:
-        run_stage.with_options(name=phase, retries=2, retry_delay_seconds=[10, 60], retry_condition_fn=may_help)(
-            method, phase
-        )
+        patient_stage.with_options(name=phase)(method, phase)
         scored = record_scores(method, root=root, say=say)
         create_table_artifact(key=phase, table=[item.to_row() for item in scored], description=f"Scores of {method}")
         return f"{phase} {method}: {len(scored)} scores"
+    running_stage(root, f"{phase}@{method}")  # what cannot be recorded must not be trained for an hour first
     with lineage.start_phase(phase, method, root=root, tags=tags) as run:
         run_stage.with_options(name=phase)(method, phase)
         spent = _spent(root, method, phase)
@@ -104,14 +102,10 @@ def _train_one(method: str, phase: str, allow_dirty: bool) -> str:
 
 
 @task(cache_policy=NO_CACHE)
-def through_dvc(method: str, phase: str) -> None:
-    """`dvc repro <phase>@<method>`. Training is never retried: a second try would fail the same way."""
-    reproduce([f"{phase}@{method}"], root=find_root(), say=get_run_logger().info)
-
-
-@task(cache_policy=NO_CACHE)
 def run_stage(method: str, phase: str) -> None:
     """The stage as a subprocess in its own process group, which ends with this task.
+
+    Training is never retried: a second try would fail the same way.
 
     Raises:
         StageError: it ended with another status than 0.
@@ -122,10 +116,22 @@ def run_stage(method: str, phase: str) -> None:
         raise StageError(f"python {' '.join(arguments)}", status)
 
 
+def may_help(_task: Any, _run: Any, state: Any) -> bool:
+    """Whether a second try can mend it: a target or server failed, and not the input."""
+    error = state.result(raise_on_failure=False)
+    return isinstance(error, StageError) and error.status == TRY_AGAIN
+
+
+# An evaluation that is tried again continues from the store and pays nothing twice.
+patient_stage = run_stage.with_options(retries=2, retry_delay_seconds=[10, 60], retry_condition_fn=may_help)
+
+
 def _spent(root: Path, method: str, phase: str) -> dict[str, float | None]:
     """The phase's ledger totals; a project without a store has never called a model."""
-    if not (root / CACHE / "store.sqlite").is_file():
+    if not (root / ".cache" / "store.sqlite").is_file():
         return {}
+    from luthier.workbench import Workbench
+
     with Workbench(phase, method, root=root) as bench:
         return lineage.ledger_totals(bench.ledger.totals())
 
@@ -174,10 +180,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             print(train_generator(options.method, options.phase, options.allow_dirty))
     except StageError as failure:
-        print(f"train_generator: {failure}")
+        print(f"train_generator: {failure}", file=sys.stderr)
         return failure.status if options.phase else (STOPPED if failure.status == STOPPED else 1)
     except LuthierError as error:
-        print(f"train_generator: {error}")
+        print(f"train_generator: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -192,6 +192,7 @@ def log_checkpoint(run: PhaseRun, folder: Path, ledger: Mapping[str, float | Non
         InputError: `training.json` is missing or broken.
     """
     import mlflow
+    from mlflow.entities import RunTag
 
     training = read_training(folder)
     client = _client(run.root / STORE_FOLDER)
@@ -218,7 +219,9 @@ def log_checkpoint(run: PhaseRun, folder: Path, ledger: Mapping[str, float | Non
         tags=tags,
         model_type=run.phase,
     )
-    _link(client, run, model, parent, stage, sources)
+    shared = {tag: value for tag, value in tags.items() if tag.startswith(("dvc.", "target."))}
+    client.log_batch(run.run_id, tags=[RunTag(tag, value) for tag, value in sorted(shared.items())])
+    _link(client, run, model, parent, _data_read(stage, sources))
     log_curves(run, training.curve)
     for key, value in sorted((ledger or {}).items()):
         if value is not None:
@@ -460,19 +463,23 @@ def _pedigree_tags(stage: StageFacts, sources: Sequence[StageFacts]) -> dict[str
     return tags | {f"stage.{facts.name.replace('@', '/')}": facts.to_json() for facts in (stage, *sources)}
 
 
+def _data_read(stage: StageFacts, sources: Sequence[StageFacts]) -> list[tuple[str, str]]:
+    """Path and DVC digest of what the stage read from other stages, code files left out."""
+    written = {out.path for source in sources for out in source.outs}
+    return [(path, md5) for path, md5 in sorted(stage.deps.items()) if path in written]
+
+
 def _link(
     client: MlflowClient,
     run: PhaseRun,
     model: LoggedModel,
     parent: LoggedModel | None,
-    stage: StageFacts,
-    sources: Sequence[StageFacts],
+    read: Sequence[tuple[str, str]],
 ) -> None:
     """Show data, parent and checkpoint on the run's page in MLflow."""
     from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput, LoggedModelOutput
 
     commit = client.get_run(run.run_id).data.tags["git.commit"]
-    read = [(path, md5) for path, md5 in sorted(stage.deps.items()) if md5]
     datasets = [
         DatasetInput(
             Dataset(name=path, digest=md5, source_type="local", source=json.dumps({"uri": path})),

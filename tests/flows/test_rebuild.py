@@ -48,6 +48,7 @@ def first_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.slow
 def test_two_rebuilds_never_overlap_and_the_second_says_so(waiting_project: Path) -> None:
     first = start_rebuild(waiting_project)
     wait_for_start(waiting_project)
@@ -60,6 +61,7 @@ def test_two_rebuilds_never_overlap_and_the_second_says_so(waiting_project: Path
     assert marks(waiting_project) == ["start", "end", "start", "end"]
 
 
+@pytest.mark.slow
 def test_the_lock_outlives_a_killed_rebuild_as_long_as_its_dvc(waiting_project: Path) -> None:
     first = start_rebuild(waiting_project)
     wait_for_start(waiting_project)
@@ -73,6 +75,7 @@ def test_the_lock_outlives_a_killed_rebuild_as_long_as_its_dvc(waiting_project: 
     assert marks(waiting_project) == ["start", "end", "start", "end"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_rebuild_leaves_no_process(waiting_project: Path) -> None:
     first = start_rebuild(waiting_project)
     wait_for_start(waiting_project)
@@ -84,6 +87,7 @@ def test_an_interrupted_rebuild_leaves_no_process(waiting_project: Path) -> None
     assert marks(waiting_project) == ["start"]
 
 
+@pytest.mark.slow
 def test_the_plan_follows_a_change_downstream(project: Path) -> None:
     everything = ["questions", "sft@m", "reinforce@m", "evaluate@m"]
     assert plan([], root=project) == everything
@@ -110,6 +114,7 @@ def test_a_failing_stage_is_named_with_its_own_status(project: Path) -> None:
     assert caught.value.status == 75
 
 
+@pytest.mark.slow
 def test_stages_before_are_checked_unless_dvc_did(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stale_before("sft@m", root=project) == ["questions"]
     reproduce(["questions"], root=project, say=print)

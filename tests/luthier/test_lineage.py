@@ -271,6 +271,9 @@ def test_the_tree_reaches_the_questions(built: Path) -> None:
         "price unknown",
     ):
         assert fact in text
+    run = lineage.ensure_store(built).get_run(lineage.find("mas_architect/reinforce", root=built).run_id)
+    assert run.data.tags["dvc.data/grid.md5"] == lineage.read_stages(built)["grid"].outs[0].md5
+    assert {item.dataset.name for item in run.inputs.dataset_inputs} == {"data/questions", "models/sft/mas_architect"}
     questions = {out.md5 for out in lineage.read_stages(built)["questions"].outs}
     assert all(md5[:12] in text for md5 in questions)
     assert "(clean)" in text

@@ -1,0 +1,191 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from prefect import flow
+from prefect.artifacts import Artifact
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Cancelled, Failed
+
+from flows.evaluate import evaluate, read_scores
+from flows.launch import STOPPED, TRY_AGAIN, StageError, end_children, launch
+from flows.train_generator import main, may_help, patient_stage, train_generator
+from luthier import lineage
+from luthier.errors import InputError
+from luthier.files import write_json
+from luthier.owners import is_alive, owner_of
+
+
+def tell(project: Path, **settings: object) -> None:
+    (project / "toy.json").write_text(json.dumps(settings))
+
+
+def table(key: str) -> list[dict[str, str]]:
+    artifact = Artifact.get(key)
+    assert artifact is not None
+    rows: list[dict[str, str]] = json.loads(str(artifact.data))
+    return rows
+
+
+def wait_for_pids(project: Path) -> list[int]:
+    for _ in range(3000):
+        path = project / "pids"
+        if path.exists() and len(path.read_text().split()) == 2:
+            return [int(pid) for pid in path.read_text().split()]
+        time.sleep(0.02)
+    raise AssertionError("the trainer never started")
+
+
+@pytest.mark.slow
+def test_a_phase_is_recorded_with_its_artifact(project: Path, prefect_api: str) -> None:
+    said = train_generator("m", "sft", allow_dirty=True)
+    checkpoint = lineage.find("m/sft", root=project)
+    assert checkpoint.model_id in said
+    run = lineage.ensure_store(project).get_run(checkpoint.run_id)
+    assert run.data.metrics["reward"] == 1.0
+    assert run.data.tags["dvc.dirty"] == "true"
+    artifact = Artifact.get("sft")
+    assert artifact is not None
+    assert artifact.flow_run_id is not None
+    assert run.data.tags["prefect.flow_run_id"] == str(artifact.flow_run_id)
+    assert f"/runs/{checkpoint.run_id}" in str(artifact.data)
+
+
+@pytest.mark.slow
+def test_training_on_an_out_of_date_pipeline_is_refused_in_one_message(
+    project: Path, prefect_api: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--method", "m", "--phase", "sft"]) == 1
+    printed = capsys.readouterr().err
+    assert "out of date: questions. Fix: run `dvc repro sft@m`" in printed
+    assert "Traceback" not in printed
+    assert not (project / "models").exists()
+
+
+@pytest.mark.slow
+def test_a_failed_stage_fails_its_run_and_is_not_tried_again(project: Path, prefect_api: str) -> None:
+    tell(project, fails="sft", status=1)
+    with pytest.raises(StageError, match=r"stages\.sft.*status 1"):
+        train_generator("m", "sft", allow_dirty=True)
+    client = lineage.ensure_store(project)
+    experiment = client.get_experiment_by_name("sft")
+    assert experiment is not None
+    [run] = client.search_runs([experiment.experiment_id])
+    assert run.info.status == "FAILED"
+    assert "StageError" in run.data.tags["luthier.problem"]
+    assert (project / "attempts").read_text() == "x"
+
+
+@pytest.mark.slow
+def test_all_phases_then_promotion_by_validation(project: Path, prefect_api: str) -> None:
+    assert train_generator("m").startswith("promoted: first champion")
+    first = lineage.find("m@champion", root=project)
+    assert first.phase == "reinforce"
+    assert first.parent is not None
+    assert first.parent.phase == "sft"
+    assert first.scores["validation.score"] == 0.5
+    assert first.scores["test.family.gcd"] == 0.5
+    rows = table("train-generator")
+    assert [row["checkpoint"] for row in rows] == ["sft", "reinforce"]
+    assert rows[1]["validation.score"] == "0.5000"
+    assert rows[1]["mlflow"].endswith(first.run_id)
+    assert train_generator("m") == "not promoted: the candidate is the champion"
+    tell(project, weights="worse", score=0.3)
+    assert "0.3000 does not beat the champion's 0.5000" in train_generator("m")
+    assert lineage.find("m@champion", root=project).model_id == first.model_id
+    assert lineage.find("m@candidate", root=project).model_id != first.model_id
+    assert [item.score for item in evaluate("m") if item.phase == "reinforce"] == [0.3, 0.3]
+
+
+@pytest.mark.slow
+def test_a_cancelled_flow_leaves_no_process(project: Path, prefect_api: str) -> None:
+    tell(project, hangs="sft")
+    environment = os.environ | {"PREFECT_API_URL": prefect_api}
+    command = [sys.executable, "-m", "flows.train_generator", "--method", "m", "--phase", "sft", "--allow-dirty"]
+    trainer = subprocess.Popen(
+        command, cwd=project, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    owners = [owner_of(pid) for pid in wait_for_pids(project)]
+    trainer.send_signal(signal.SIGTERM)  # what Prefect sends on cancellation
+    assert trainer.wait(60) != 0
+    assert not any(is_alive(owner) for owner in owners)
+    client = lineage.ensure_store(project)
+    experiment = client.get_experiment_by_name("sft")
+    assert experiment is not None
+    assert [run.info.status for run in client.search_runs([experiment.experiment_id])] == ["KILLED"]
+    assert not list((project / ".cache/flows").iterdir())
+
+
+def test_the_cancellation_hook_ends_what_a_dead_flow_left(project: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
+    run = FlowRun(id=uuid4(), flow_id=uuid4())
+    record = project / ".cache/flows" / str(run.id)
+    record.parent.mkdir(parents=True)
+    record.write_text(owner_of(process.pid))
+    end_children(train_generator, run, Cancelled())
+    assert process.wait(10) == -signal.SIGKILL
+    assert not record.exists()
+    end_children(train_generator, run, Cancelled())  # nothing left to do
+
+
+def test_only_a_failed_server_is_tried_again() -> None:
+    def state(status: int) -> Failed:
+        return Failed(data=StageError("stages.evaluate", status))
+
+    assert may_help(None, None, state(TRY_AGAIN))
+    assert not may_help(None, None, state(1))
+    assert not may_help(None, None, state(STOPPED))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("status", "attempts"), [(TRY_AGAIN, "xxx"), (1, "x")])
+def test_an_evaluation_is_tried_again_when_its_server_failed(
+    project: Path, prefect_api: str, status: int, attempts: str
+) -> None:
+    tell(project, fails="evaluate", status=status)
+
+    @flow
+    def evaluation() -> None:
+        patient_stage.with_options(retry_delay_seconds=0)("m", "evaluate")
+
+    with pytest.raises(StageError):
+        evaluation()
+    assert (project / "attempts").read_text() == attempts
+
+
+def test_a_phase_forecasts_without_running(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--method", "m", "--phase", "sft", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "forecast of sft m\n"
+    assert not (project / "models").exists()
+
+
+def test_a_stage_finds_this_interpreter_and_its_packages(project: Path) -> None:
+    lines: list[str] = []
+    status = launch(
+        ["-c", "import subprocess; subprocess.run(['python', '-c', 'import sys; print(sys.prefix)'])"],
+        root=project,
+        say=lines.append,
+    )
+    assert (status, lines) == (0, [sys.prefix])
+
+
+@pytest.mark.parametrize(
+    "broken", ["{}", '{"validation": {"sft": {}}, "test": {}}', "[", '{"validation": 3, "test": 3}']
+)
+def test_broken_scores_name_their_file(tmp_path: Path, broken: str) -> None:
+    path = tmp_path / "scores.json"
+    path.write_text(broken)
+    with pytest.raises(InputError, match=r"scores\.json.*run the stage evaluate"):
+        read_scores(path)
+
+
+def test_scores_are_read(tmp_path: Path) -> None:
+    tables = {phase: {"pooled": {"mean": 0.5, "low": 0.4, "high": 0.6}} for phase in ("sft", "reinforce")}
+    write_json(tmp_path / "scores.json", {"validation": tables, "test": tables})
+    assert read_scores(tmp_path / "scores.json")["test"]["sft"]["pooled"]["low"] == 0.4
