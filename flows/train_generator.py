@@ -25,6 +25,7 @@ from luthier import lineage
 from luthier.errors import InputError, LuthierError
 from luthier.pedigree import Checkpoint, show_number
 from luthier.revision import find_root, running_stage
+from luthier.tags import ledger_totals
 
 PHASES = (*TRAINED, "evaluate")
 # Where `mlflow server --backend-store-uri sqlite:///mlruns/mlflow.db` shows a run.
@@ -133,7 +134,7 @@ def _spent(root: Path, method: str, phase: str) -> dict[str, float | None]:
     from luthier.workbench import Workbench
 
     with Workbench(phase, method, root=root) as bench:
-        return lineage.ledger_totals(bench.ledger.totals())
+        return ledger_totals(bench.ledger.totals())
 
 
 def _row(checkpoint: Checkpoint) -> dict[str, Any]:

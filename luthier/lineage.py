@@ -16,29 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from luthier.budget import UNITS
-from luthier.entry import Line
 from luthier.errors import BudgetExhausted, InputError
-from luthier.files import digest_file, digest_folder, digest_text, locked, md5_file
+from luthier.files import digest_file, digest_folder, digest_text, locked
 from luthier.owners import is_alive, owner_of
 from luthier.pedigree import Checkpoint, file_digests, read_training, render_tree
 from luthier.revision import (
-    LOCK_FILE,
     PARAMS_FILE,
-    StageFacts,
     find_root,
-    packages_digest,
-    params_digest,
-    read_code,
     read_stages,
     running_stage,
     upstream,
 )
+from luthier.tags import SCORED_TAG, data_read, flatten, pedigree_tags, revision_tags, tags_to_checkpoint
 from luthier.verification import Verification, rebuild_and_compare
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Run
     from mlflow.entities.logged_model import LoggedModel
 
 STORE_FOLDER = "mlruns"
@@ -46,7 +39,6 @@ PIPELINE_EXPERIMENT = "pipeline"
 CANDIDATE, CHAMPION = "candidate", "champion"
 VALIDATION_SCORE = "validation.score"
 _MODEL_URI = "models:/"
-_SCORED_TAG = "evaluate.digest"
 # Longest setting or problem text that a person reads in MLflow's tables; the files hold the whole.
 _PARAM_LENGTH = 500
 
@@ -117,7 +109,7 @@ def start_phase(
     client = ensure_store(root)
     store = root / STORE_FOLDER
     facts = (
-        _revision_tags(root)
+        revision_tags(root)
         | {"luthier.owner": owner_of(os.getpid())}
         | dict(tags or {})
         | {"phase": phase, "method": method}
@@ -147,19 +139,6 @@ def start_phase(
         client.set_terminated(pipeline_id, status)
 
 
-def ledger_totals(lines: Sequence[Line]) -> dict[str, float | None]:
-    """Ledger lines as flat names: `train.target.calls` is paid, `train.target.alone.calls` is as if alone.
-
-    An unknown price stays None.
-    """
-    totals: dict[str, float | None] = {}
-    for line in lines:
-        for unit in UNITS:
-            totals[f"{line.account}.{line.role}.{unit}"] = line.paid.get(unit)
-            totals[f"{line.account}.{line.role}.alone.{unit}"] = line.alone.get(unit)
-    return totals
-
-
 def log_curves(run: PhaseRun, rows: Sequence[Mapping[str, Any]]) -> None:
     """Log learning curves: every number of a row beside its `step` becomes a point of that name."""
     from mlflow.entities import Metric
@@ -183,7 +162,7 @@ def log_checkpoint(run: PhaseRun, folder: Path, ledger: Mapping[str, float | Non
     Args:
         run: The training's run.
         folder: Holds `training.json`, the weights and the tokenizer; lies under the project's folder.
-        ledger: What the phase spent, as `ledger_totals` gives it.
+        ledger: What the phase spent, as `luthier.tags.ledger_totals` gives it.
 
     Returns:
         MLflow's id of the model ("m-...").
@@ -199,7 +178,7 @@ def log_checkpoint(run: PhaseRun, folder: Path, ledger: Mapping[str, float | Non
     stage = running_stage(run.root, _stage_name(client, run))
     sources = upstream(stage, read_stages(run.root))
     parent = _find_by_digest(client, training.parent)
-    tags = _inherited_tags(client, run) | _pedigree_tags(stage, sources)
+    tags = _inherited_tags(client, run) | pedigree_tags(stage, sources)
     tags |= {f"file.{name}": digest for name, digest in file_digests(folder).items()}
     tags |= {
         "path": os.path.relpath(folder.resolve(), run.root),
@@ -210,7 +189,7 @@ def log_checkpoint(run: PhaseRun, folder: Path, ledger: Mapping[str, float | Non
         "seed": str(training.seed),
         "ledger": json.dumps(dict(ledger or {}), sort_keys=True),
     }
-    params = {key: value[:_PARAM_LENGTH] for key, value in _flat(training.settings).items()}
+    params = {key: value[:_PARAM_LENGTH] for key, value in flatten(training.settings).items()}
     model = mlflow.create_external_model(
         name=f"{run.method}-{run.phase}",
         source_run_id=run.run_id,
@@ -221,7 +200,7 @@ def log_checkpoint(run: PhaseRun, folder: Path, ledger: Mapping[str, float | Non
     )
     shared = {tag: value for tag, value in tags.items() if tag.startswith(("dvc.", "target."))}
     client.log_batch(run.run_id, tags=[RunTag(tag, value) for tag, value in sorted(shared.items())])
-    _link(client, run, model, parent, _data_read(stage, sources))
+    _link(client, run, model, parent, data_read(stage, sources))
     log_curves(run, training.curve)
     for key, value in sorted((ledger or {}).items()):
         if value is not None:
@@ -259,7 +238,7 @@ def log_scores(
 
 def mark_scored(model_id: str, digest: str, *, root: Path | None = None) -> None:
     """Note which evaluation file a checkpoint's scores came from, so that they are not logged twice."""
-    ensure_store(root).set_logged_model_tags(model_id, {_SCORED_TAG: digest})
+    ensure_store(root).set_logged_model_tags(model_id, {SCORED_TAG: digest})
 
 
 def promote(name: str, alias: str, model_id: str, *, root: Path | None = None) -> None:
@@ -411,24 +390,6 @@ def _fail_stale_runs(client: MlflowClient) -> None:
             client.set_terminated(run.info.run_id, "FAILED")
 
 
-def _revision_tags(root: Path) -> dict[str, str]:
-    code = read_code(root)
-    return {
-        "git.commit": code.commit,
-        "git.dirty": str(code.dirty).lower(),
-        "git.changed": "\n".join(code.changed)[:4000],
-        "params.sha": params_digest(root),
-        "lock.sha": packages_digest(root),
-        "dvc.lock.md5": _lock_md5(root),
-        "dvc.experiment": os.environ.get("DVC_EXP_NAME", ""),
-    }
-
-
-def _lock_md5(root: Path) -> str:
-    path = root / LOCK_FILE
-    return md5_file(path) if path.is_file() else ""
-
-
 def _pipeline_run(client: MlflowClient, store: Path, facts: Mapping[str, str]) -> str:
     experiment_id = _experiment(client, store, PIPELINE_EXPERIMENT)
     key = digest_text("\n".join(facts[tag] for tag in ("git.commit", "git.changed", "params.sha")))[:16]
@@ -456,19 +417,6 @@ def _inherited_tags(client: MlflowClient, run: PhaseRun) -> dict[str, str]:
     return {tag: value for tag, value in sorted(tags.items()) if not tag.startswith(("mlflow.", "luthier."))}
 
 
-def _pedigree_tags(stage: StageFacts, sources: Sequence[StageFacts]) -> dict[str, str]:
-    tags = {f"dvc.{path}.md5": md5 for path, md5 in stage.deps.items() if md5}
-    for source in sources:
-        tags |= {f"dvc.{out.path}.md5": out.md5 for out in source.outs}
-    return tags | {f"stage.{facts.name.replace('@', '/')}": facts.to_json() for facts in (stage, *sources)}
-
-
-def _data_read(stage: StageFacts, sources: Sequence[StageFacts]) -> list[tuple[str, str]]:
-    """Path and DVC digest of what the stage read from other stages, code files left out."""
-    written = {out.path for source in sources for out in source.outs}
-    return [(path, md5) for path, md5 in sorted(stage.deps.items()) if path in written]
-
-
 def _link(
     client: MlflowClient,
     run: PhaseRun,
@@ -494,16 +442,6 @@ def _link(
     ]
     client.log_inputs(run.run_id, datasets, [LoggedModelInput(parent.model_id)] if parent else None)
     client.log_outputs(run.run_id, [LoggedModelOutput(model.model_id, step=0)])
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for key, item in sorted(value.items()):
-        if isinstance(item, Mapping):
-            flat |= _flat(item, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = str(item)
-    return flat
 
 
 # ---- finding checkpoints ------------------------------------------------------------------------------------
@@ -558,41 +496,15 @@ def _unknown_model(client: MlflowClient, model: str, models: Sequence[LoggedMode
 
 
 def _checkpoint(client: MlflowClient, model: LoggedModel, models: Sequence[LoggedModel]) -> Checkpoint:
-    tags = dict(model.tags)
-    stages = {}
-    for tag, value in sorted(tags.items()):
-        if tag.startswith("stage."):
-            facts = StageFacts.from_json(value)
-            stages[facts.name] = facts
-    parent = next((m for m in models if m.model_id == tags.get("parent.model_id")), None)
-    method = tags["method"]
-    aliases = []
-    for alias in (CANDIDATE, CHAMPION):
-        holder = _by_alias(client, method, alias)
-        if holder is not None and holder.model_id == model.model_id:
-            aliases.append(alias)
-    run: Run = client.get_run(str(model.source_run_id))
-    return Checkpoint(
+    parent = next((m for m in models if m.model_id == model.tags.get("parent.model_id")), None)
+    holders = {alias: _by_alias(client, model.tags["method"], alias) for alias in (CANDIDATE, CHAMPION)}
+    metrics = sorted(model.metrics or [], key=lambda metric: metric.timestamp)
+    return tags_to_checkpoint(
+        model.tags,
         model_id=model.model_id,
-        method=method,
-        phase=tags["phase"],
-        aliases=tuple(aliases),
-        stage=tags["dvc.stage"],
-        path=tags["path"],
-        digest=tags["folder.digest"],
-        files={tag.removeprefix("file."): value for tag, value in sorted(tags.items()) if tag.startswith("file.")},
+        run_id=str(model.source_run_id),
+        experiment_id=model.experiment_id,
+        aliases=tuple(a for a, holder in holders.items() if holder is not None and holder.model_id == model.model_id),
         parent=_checkpoint(client, parent, models) if parent else None,
-        parent_digest=tags["parent.digest"],
-        stages=stages,
-        commit=tags["git.commit"],
-        changed=tuple(line for line in tags.get("git.changed", "").splitlines() if line),
-        params_digest=tags["params.sha"],
-        packages_digest=tags["lock.sha"],
-        target=tags["target.fingerprint"],
-        seed=int(tags["seed"]),
-        ledger=json.loads(tags["ledger"]),
-        scores={metric.key: metric.value for metric in model.metrics or [] if not metric.key.startswith("ledger.")},
-        scores_digest=tags.get(_SCORED_TAG, ""),
-        run_id=run.info.run_id,
-        experiment_id=run.info.experiment_id,
+        scores={metric.key: metric.value for metric in metrics if not metric.key.startswith("ledger.")},
     )

@@ -12,6 +12,8 @@ from luthier import lineage
 from luthier.budget import Amount
 from luthier.entry import Line
 from luthier.errors import InputError
+from luthier.revision import read_stages
+from luthier.tags import ledger_totals
 
 
 def load_toy() -> ModuleType:
@@ -165,7 +167,7 @@ def test_an_unknown_model_names_its_neighbours(project: Path, wrong: str) -> Non
 
 def test_ledger_lines_become_names_and_unknown_stays_unknown() -> None:
     paid, alone = Amount(1, 2, 30, 4, 0.5, None), Amount(1, 3, 40, 5, 0.75, 2_000_000)
-    totals = lineage.ledger_totals([Line("train", "target", "m", "reinforce", paid, alone, 3, 1, 0)])
+    totals = ledger_totals([Line("train", "target", "m", "reinforce", paid, alone, 3, 1, 0)])
     assert totals["train.target.calls"] == 2
     assert totals["train.target.prompt_tokens"] == 30
     assert totals["train.target.price"] is None
@@ -272,9 +274,9 @@ def test_the_tree_reaches_the_questions(built: Path) -> None:
     ):
         assert fact in text
     run = lineage.ensure_store(built).get_run(lineage.find("mas_architect/reinforce", root=built).run_id)
-    assert run.data.tags["dvc.data/grid.md5"] == lineage.read_stages(built)["grid"].outs[0].md5
+    assert run.data.tags["dvc.data/grid.md5"] == read_stages(built)["grid"].outs[0].md5
     assert {item.dataset.name for item in run.inputs.dataset_inputs} == {"data/questions", "models/sft/mas_architect"}
-    questions = {out.md5 for out in lineage.read_stages(built)["questions"].outs}
+    questions = {out.md5 for out in read_stages(built)["questions"].outs}
     assert all(md5[:12] in text for md5 in questions)
     assert "(clean)" in text
 

@@ -1,0 +1,112 @@
+"""What lineage writes on an MLflow run or model, and reads back: plain names and texts, no MLflow in here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from luthier.budget import UNITS
+from luthier.entry import Line
+from luthier.files import md5_file
+from luthier.pedigree import Checkpoint
+from luthier.revision import LOCK_FILE, StageFacts, packages_digest, params_digest, read_code
+
+SCORED_TAG = "evaluate.digest"
+
+
+def revision_tags(root: Path) -> dict[str, str]:
+    """Code, settings and packages that a run starts from."""
+    code = read_code(root)
+    return {
+        "git.commit": code.commit,
+        "git.dirty": str(code.dirty).lower(),
+        "git.changed": "\n".join(code.changed)[:4000],
+        "params.sha": params_digest(root),
+        "lock.sha": packages_digest(root),
+        "dvc.lock.md5": _lock_md5(root),
+        "dvc.experiment": os.environ.get("DVC_EXP_NAME", ""),
+    }
+
+
+def _lock_md5(root: Path) -> str:
+    path = root / LOCK_FILE
+    return md5_file(path) if path.is_file() else ""
+
+
+def pedigree_tags(stage: StageFacts, sources: Sequence[StageFacts]) -> dict[str, str]:
+    """DVC digests of everything upstream by path, and each stage as it ran."""
+    tags = {f"dvc.{path}.md5": md5 for path, md5 in stage.deps.items() if md5}
+    for source in sources:
+        tags |= {f"dvc.{out.path}.md5": out.md5 for out in source.outs}
+    return tags | {f"stage.{facts.name.replace('@', '/')}": facts.to_json() for facts in (stage, *sources)}
+
+
+def data_read(stage: StageFacts, sources: Sequence[StageFacts]) -> list[tuple[str, str]]:
+    """Path and DVC digest of what the stage read from other stages, code files left out."""
+    written = {out.path for source in sources for out in source.outs}
+    return [(path, md5) for path, md5 in sorted(stage.deps.items()) if path in written]
+
+
+def ledger_totals(lines: Sequence[Line]) -> dict[str, float | None]:
+    """Ledger lines as flat names: `train.target.calls` is paid, `train.target.alone.calls` is as if alone.
+
+    An unknown price stays None.
+    """
+    totals: dict[str, float | None] = {}
+    for line in lines:
+        for unit in UNITS:
+            totals[f"{line.account}.{line.role}.{unit}"] = line.paid.get(unit)
+            totals[f"{line.account}.{line.role}.alone.{unit}"] = line.alone.get(unit)
+    return totals
+
+
+def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested settings as dotted names."""
+    flat: dict[str, str] = {}
+    for key, item in sorted(value.items()):
+        if isinstance(item, Mapping):
+            flat |= flatten(item, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = str(item)
+    return flat
+
+
+def tags_to_checkpoint(
+    tags: Mapping[str, str],
+    *,
+    model_id: str,
+    run_id: str,
+    experiment_id: str,
+    aliases: tuple[str, ...],
+    parent: Checkpoint | None,
+    scores: Mapping[str, float],
+) -> Checkpoint:
+    """A checkpoint from the tags of its MLflow model, and what MLflow keeps apart from tags."""
+    stages = [StageFacts.from_json(value) for tag, value in sorted(tags.items()) if tag.startswith("stage.")]
+    return Checkpoint(
+        model_id=model_id,
+        run_id=run_id,
+        experiment_id=experiment_id,
+        method=tags["method"],
+        phase=tags["phase"],
+        stage=tags["dvc.stage"],
+        aliases=aliases,
+        path=tags["path"],
+        digest=tags["folder.digest"],
+        files={tag.removeprefix("file."): value for tag, value in sorted(tags.items()) if tag.startswith("file.")},
+        parent=parent,
+        parent_digest=tags["parent.digest"],
+        stages={facts.name: facts for facts in stages},
+        commit=tags["git.commit"],
+        changed=tuple(line for line in tags.get("git.changed", "").splitlines() if line),
+        params_digest=tags["params.sha"],
+        packages_digest=tags["lock.sha"],
+        target=tags["target.fingerprint"],
+        seed=int(tags["seed"]),
+        ledger=json.loads(tags["ledger"]),
+        scores=scores,
+        scores_digest=tags.get(SCORED_TAG, ""),
+    )
