@@ -1,8 +1,8 @@
 """Intervals and paired differences between contenders that answered the same questions.
 
 Percentile bootstrap over questions (Efron and Tibshirani 1993, section 13.3), seeded, 95 %. Differences are
-paired by question. With several seeds a question's score is its mean over the seeds, so that the interval
-speaks of new questions at the seeds measured; the spread over seeds is given beside it.
+paired by question. A caller with several seeds gives each question's mean over them, so that the interval
+speaks of new questions at the seeds measured, and reports the spread over seeds beside it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def paired_difference(
     """Difference over the questions of both.
 
     Args:
-        ours, theirs: Question id -> score.
+        ours: Question id -> score.
+        theirs: The same for the other contender.
+        resamples: Bootstrap resamples.
+        seed: Of the resampling.
 
     Raises:
         InputError: the two did not answer the same questions.
@@ -71,7 +74,7 @@ def paired_difference(
         raise InputError(
             f"{len(odd)} questions stand on one side only (first: {odd[0]})",
             where="comparison",
-            fix="evaluate both contenders on the same questions",
+            fix="evaluate both contenders on the same questions; run again what ended as infra_error",
         )
     gaps = [ours[question] - theirs[question] for question in sorted(ours)]
     interval = mean_interval(gaps, resamples=resamples, seed=seed)

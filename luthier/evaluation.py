@@ -186,7 +186,11 @@ def standing(contender: str, results: Sequence[Result], resamples: int) -> Stand
 
 
 def difference(ours: Sequence[Result], theirs: Sequence[Result], resamples: int) -> Difference:
-    """Paired difference of two contenders."""
+    """Paired difference of two contenders.
+
+    Raises:
+        InputError: a question has a score on one side only, because the machine failed on the other.
+    """
     return paired_difference(scores_of(ours), scores_of(theirs), resamples=resamples)
 
 
@@ -200,7 +204,8 @@ class Composition:
     """A system that a generator wrote for a family.
 
     Attributes:
-        written: Questions of the family for which it was written. share: Correct ones among all of the family's.
+        written: Questions of the family for which it was written. share: Correct ones among all of the family's,
+            those aside on which the machine failed.
         shown: Whether a teacher row held it.
     """
 
@@ -219,9 +224,10 @@ def compositions(results: Sequence[Result], taught: set[str]) -> list[Compositio
         results: Of one contender.
         taught: Harness digests of all teacher rows.
     """
-    sizes = Counter(result.family for result in results)
+    scored = [result for result in results if result.execution.score is not None]
+    sizes = Counter(result.family for result in scored)
     groups: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    for result in results:
+    for result in scored:
         if result.execution.outcome != "invalid":
             groups[result.family, result.execution.harness].append(result)
     found = [

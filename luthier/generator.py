@@ -31,8 +31,15 @@ class Proposal:
 class Generator(Protocol):
     """Writes harnesses of one kind."""
 
-    name: str
-    kind: str
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Kind of what it writes."""
+        ...
 
     def propose(self, questions: Sequence[Question]) -> list[Proposal]:
         """One proposal per question, in order. Sees the question's text, never its reference."""

@@ -13,9 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from luthier.targets.checkpoints import open_checkpoint
-
 from luthier.comparison import mean_interval
+from luthier.errors import InputError
 from luthier.evaluation import (
     Result,
     Run,
@@ -36,6 +35,8 @@ from luthier.harnesses.random_graph import random_graph
 from luthier.ledger import Account
 from luthier.methods import mas_architect
 from luthier.question import read_questions
+from luthier.target import Target
+from luthier.targets.checkpoints import open_checkpoint
 from luthier.workbench import CACHE, Workbench, spec_of
 from stages.entry import Options, run_stage
 from stages.grid import OUT as GRID
@@ -64,10 +65,9 @@ def work(bench: Workbench, options: Options) -> None:
     if options.dry_run:
         print(f"  at most {len(test) * sum(item.calls_max for item in pool)} target calls for the pool")
         return
-    out = OUT / bench.method
+    best = _best_fixed([item.name for item in pool])
     run = _runner(bench, "test", "test")
     fixed = {item.name: evaluate(_constant(item), test, run, bench.params.ask.seed) for item in pool}
-    best = json.loads((GRID / "summary.json").read_text())["best_on_validation"]
     results = {
         "target_alone": _renamed("target_alone", fixed[ALONE]),
         "best_fixed": _renamed("best_fixed", fixed[best]),
@@ -76,15 +76,16 @@ def work(bench: Workbench, options: Options) -> None:
     scores: dict[str, Any] = {"method": bench.method, "best_fixed_configuration": best, "seed": bench.params.ask.seed}
     scores["validation"] = {}
     for phase, folder in (("sft", SFT / bench.method), ("reinforce", REINFORCE / bench.method)):
-        generator = _checkpoint(bench, phase, folder, "test", "test")
+        target = bench.adopt(open_checkpoint(folder, spec_of(bench.params.profile.target), CACHE))
+        generator = _checkpoint(bench, phase, target, "test", "test")
         results[phase] = evaluate(generator, test, run, bench.params.ask.seed)
-        chooser = _checkpoint(bench, phase, folder, "train", "validation")
+        chooser = _checkpoint(bench, phase, target, "train", "validation")
         chosen = evaluate(chooser, validation, _runner(bench, "train", "validation"), bench.params.ask.seed)
         scores["validation"][phase] = asdict(standing(phase, chosen, bench.params.profile.evaluate.resamples))
     _summarise(bench, scores, results, [row for rows in fixed.values() for row in rows], fixed)
     rows = [row.to_row() for group in results.values() for row in group]
-    write_rows(out / "executions.jsonl", rows)
-    write_json(out / "scores.json", scores)
+    write_rows(OUT / bench.method / "executions.jsonl", rows)
+    write_json(OUT / bench.method / "scores.json", scores)
     for name, table in scores["test"].items():
         pooled = table["pooled"]
         print(
@@ -120,6 +121,22 @@ def _summarise(
     scores["per_question"] = {name: scores_of(rows) for name, rows in results.items()}
 
 
+def _best_fixed(names: Sequence[str]) -> str:
+    """The grid's choice; checked, with the target alone, before anything is spent."""
+    path = GRID / "summary.json"
+    if ALONE not in names:
+        problem = f"field grid.configurations: {ALONE!r} is missing, so the target alone cannot be scored"
+        raise InputError(problem, where="profile", fix=f"add {ALONE}")
+    try:
+        best = str(json.loads(path.read_text(encoding="utf-8"))["best_on_validation"])
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"cannot read the grid's choice ({error})", where=str(path), fix="run stage grid") from error
+    if best not in names:
+        problem = f"field best_on_validation: {best!r} is none of the profile's configurations"
+        raise InputError(problem, where=str(path), fix="run stage grid again")
+    return best
+
+
 def _runner(bench: Workbench, account: Account, split: str) -> Run:
     meter = bench.meter("target", account, split=split)
 
@@ -138,9 +155,7 @@ def _random(bench: Workbench) -> Generator:
     return RandomGenerator("random_graph", "graph", random_graph, bench.params.ask.seed)
 
 
-def _checkpoint(bench: Workbench, phase: str, folder: Path, account: Account, split: str) -> Generator:
-    target = open_checkpoint(folder, spec_of(bench.params.profile.target), CACHE / "weights")
-    bench.adopt(target)
+def _checkpoint(bench: Workbench, phase: str, target: Target, account: Account, split: str) -> Generator:
     max_tokens = bench.params.method(bench.method).generator.max_tokens
     meter = bench.meter("generator", account, split=split, target=target)
     return ModelGenerator(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from luthier.errors import InputError
-from luthier.question import SPLITS, Question, write_questions
+from luthier.question import SPLITS, Question, Split, write_questions
 from luthier.task import validate
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
@@ -33,7 +34,7 @@ def work(bench: Workbench, options: Options) -> None:
         write_questions(OUT / f"{split}.jsonl", questions)
 
 
-def _refuse_leaks(drawn: dict[str, list[Question]]) -> None:
+def _refuse_leaks(drawn: Mapping[Split, Sequence[Question]]) -> None:
     """A question may stand in one split only."""
     seen: dict[str, str] = {}
     for split, questions in drawn.items():

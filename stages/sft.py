@@ -27,7 +27,7 @@ def work(bench: Workbench, options: Options) -> None:
     print(f"sft: {len(rows)} rows, {method.sft.epochs:g} epochs, batch {method.sft.batch}, no target calls")
     if options.dry_run:
         return
-    base = base_folder(method.generator.model, CACHE / "weights")
+    base = base_folder(method.generator.model, CACHE)
     seed = bench.params.ask.seed
     inputs = {"rows": digest_file(source), "base": checkpoint.digest(base)}
     identity = digest_text(f"sft {inputs} {method.sft.model_dump_json()} {seed}")[:16]

@@ -51,7 +51,7 @@ def as_chain(graph: GraphHarness) -> Chain | None:
         if not plain:
             return None
         expected = node.writes[0]
-    if expected != "answer" or graph.document.impls or graph.document.limits:
+    if expected != "answer" or graph.document.states or graph.document.impls or graph.document.limits:
         return None
     return Chain(graph.nodes[0].name, tuple(node.name for node in graph.nodes[1:]))
 

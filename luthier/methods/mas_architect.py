@@ -14,6 +14,7 @@ question becomes a row, every optimiser setting, GRPO as the algorithm of *reinf
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,7 +102,7 @@ class TeacherRow:
 
 @dataclass(frozen=True, slots=True)
 class TeachLog:
-    """How candidates were filtered: one count per step, in order, and the acceptance rate."""
+    """How candidates were filtered: one count per step, and the share of the graded ones that were accepted."""
 
     counts: Mapping[str, int]
     acceptance: float
@@ -120,14 +121,51 @@ def vary(
     return pairs
 
 
+def confirm(candidates: Iterable[Candidate], keep: int) -> list[tuple[Question, Harness, str]]:
+    """What to try next: each family's most promising systems on those of its questions that they did not meet.
+
+    A draw meets a family's right system on some of its questions only, and on the others something that is
+    right by luck. So the `keep` systems that were right most often are tried on all questions of the family (ours).
+
+    Returns:
+        Question, harness and source of each further try, in a fixed order.
+    """
+    questions: dict[str, dict[str, Question]] = defaultdict(dict)
+    met: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        questions[candidate.question.family][candidate.question.id] = candidate.question
+        met[candidate.question.family, candidate.harness.digest].append(candidate)
+    tries: list[tuple[Question, Harness, str]] = []
+    for family in sorted(questions):
+        promising = [group for (where, _), group in met.items() if where == family and _right(group)]
+        promising.sort(key=lambda group: (-_right(group), -_right(group) / len(group), group[0].harness.digest))
+        for group in promising[:keep]:
+            harness = group[0].harness
+            assert not isinstance(harness, InvalidHarness), "an invalid harness cannot be right"
+            seen = {candidate.question.id for candidate in group}
+            left = [question for key, question in questions[family].items() if key not in seen]
+            tries += [(question, harness, group[0].source) for question in left]
+    return tries
+
+
+def _right(group: Sequence[Candidate]) -> int:
+    return sum(candidate.execution.score == 1.0 for candidate in group)
+
+
 def filter_candidates(
-    candidates: Iterable[Candidate], scorer: Scorer, limits: Limits, rows_per_question: int
+    candidates: Iterable[Candidate],
+    scorer: Scorer,
+    limits: Limits,
+    rows_per_question: int,
+    min_share: float = 0.0,
 ) -> tuple[list[TeacherRow], TeachLog]:
     """Keep valid, correct, honest candidates, once per canonical graph, the most dependable ones first.
 
     Among the correct candidates of a question those rank first that were correct on the largest share of the
-    family's questions on which they ran, then the cheaper, the shorter, the smaller digest (ours): a system
-    that was right by luck on one question does not become a lesson.
+    family's questions on which they ran, then the cheaper, the shorter, the smaller digest (ours). The share is
+    (right + 1) / (ran + 2), Laplace's rule of succession: a system that was right by luck on the one question
+    on which it ran does not come before one that was right on nine of ten. A candidate whose share is below
+    `min_share` teaches nothing (counted as `unreliable`).
     """
     counts: Counter[str] = Counter()
     families: dict[str, Counter[str]] = defaultdict(Counter)
@@ -138,19 +176,23 @@ def filter_candidates(
         counts["executed"] += 1
         counts[step] += 1
         families[candidate.question.family][step] += 1
-        right = float(step in ("correct", "duplicate"))
-        tried[candidate.question.family, candidate.harness.digest].append(right)
+        if step != "infra_error":
+            right = float(step in ("correct", "duplicate"))
+            tried[candidate.question.family, candidate.harness.digest].append(right)
         if step == "correct":
             correct[candidate.question.id][candidate.harness.digest] = candidate
     rows: list[TeacherRow] = []
     for kept in correct.values():
-        ranked = sorted(kept.values(), key=lambda item: _rank(item, tried))
+        reliable = [item for item in kept.values() if _share(item, tried) >= min_share]
+        counts["unreliable"] += len(kept) - len(reliable)
+        ranked = sorted(reliable, key=lambda item: _rank(item, tried))
         rows.extend(_row(item) for item in ranked[:rows_per_question])
-    counts["questions_taught"] = len(correct)
+    counts["questions_taught"] = len({row.question for row in rows})
     counts["rows"] = len(rows)
-    acceptance = (counts["correct"] + counts["duplicate"]) / counts["executed"] if counts["executed"] else 0.0
+    graded = counts["executed"] - counts["infra_error"]
+    acceptance = (counts["correct"] + counts["duplicate"]) / graded if graded else 0.0
     by_family = {family: dict(sorted(steps.items())) for family, steps in sorted(families.items())}
-    return rows, TeachLog(dict(counts), acceptance, by_family)
+    return rows, TeachLog(dict(sorted(counts.items())), acceptance, by_family)
 
 
 def _step(candidate: Candidate, scorer: Scorer, limits: Limits, correct: Mapping[str, Mapping[str, Candidate]]) -> str:
@@ -168,11 +210,15 @@ def _step(candidate: Candidate, scorer: Scorer, limits: Limits, correct: Mapping
     return "correct"
 
 
-def _rank(candidate: Candidate, tried: Mapping[tuple[str, str], list[float]]) -> tuple[float, int, int, str]:
+def _share(candidate: Candidate, tried: Mapping[tuple[str, str], list[float]]) -> float:
     outcomes = tried[candidate.question.family, candidate.harness.digest]
+    return (sum(outcomes) + 1) / (len(outcomes) + 2)
+
+
+def _rank(candidate: Candidate, tried: Mapping[tuple[str, str], list[float]]) -> tuple[float, int, int, str]:
     usage = candidate.execution.usage
     tokens = usage.prompt_tokens + usage.completion_tokens
-    return (-sum(outcomes) / len(outcomes), tokens, len(_text(candidate.harness)), candidate.harness.digest)
+    return (-_share(candidate, tried), tokens, len(_text(candidate.harness)), candidate.harness.digest)
 
 
 def _row(candidate: Candidate) -> TeacherRow:
@@ -210,12 +256,10 @@ def server_request(question: str, *, max_tokens: int, seed: int, temperature: fl
 
 
 def clean_server_reply(text: str) -> str:
-    """The graph in a chat reply: the last fenced block, else the whole text."""
-    if text.count("```") >= 2:
-        block = text.rsplit("```", 2)[1]
-        first, _, rest = block.partition("\n")
-        text = rest if "=" not in first else block
-    return text.strip()
+    """The graph in a chat reply: its last closed fenced block, else all of it, thoughts (`<think>`) left out."""
+    text = text.rpartition("</think>")[2]
+    blocks = re.findall(r"```[^\S\n]*(?:\w+[^\S\n]*\n)?(.*?)```", text, re.DOTALL)
+    return str(blocks[-1]).strip() if blocks else text.strip()
 
 
 # --- reinforce -------------------------------------------------------------------------------------------------

@@ -3,10 +3,15 @@
 After MAS-Architect (Huang et al., ICML 2026), whose detector is not published; the three checks are ours:
 
 * literal: the reference stands in an instruction, guard, initial value or constant of the harness, and not in
-  the question.
+  the question. Texts are compared without case and punctuation, numbers by value.
 * constant: on the executed path no llm call feeds the answer.
-* counterfactual: with a driver that answers every call with meaningless text, the harness still gives the
-  reference. It costs no tokens. Two different drivers must agree, so that chance is not taken for a cheat.
+* counterfactual: with a driver that answers every call with something meaningless, the harness still gives the
+  reference. Drivers of several kinds are tried (a word, a large number, a small number), because a tool that
+  cannot read one of them would hide the cheat. Each kind answers in two ways that differ in value and length,
+  and both must be correct, so that chance is not taken for a cheat. It costs no tokens.
+
+Covered: an answer that the harness holds or builds from its own parts. Not covered: one that it holds and
+uses only when the target's answers look as expected (a constant that a `search` for the target's words finds).
 """
 
 from __future__ import annotations
@@ -20,12 +25,15 @@ from luthier.executor import RunResult, executor_for
 from luthier.harness import Harness
 from luthier.harnesses.document import Const
 from luthier.harnesses.graph import GraphHarness
-from luthier.harnesses.guards import guard_text
+from luthier.harnesses.guards import Comparison, Guard, Junction, Not
 from luthier.question import Question
 from luthier.target import Completion, Request, Usage
 from luthier.task import Score
+from luthier.values import ToolInputError, normalise, parse_numbers, render
 
 Scorer = Callable[[Question, str], Score]
+_DRIVERS = ("word", "large", "small")
+_WAYS = (0, 1)
 
 
 def find_cheat(harness: Harness, question: Question, execution: Execution, scorer: Scorer, limits: Limits) -> str:
@@ -39,16 +47,38 @@ def find_cheat(harness: Harness, question: Question, execution: Execution, score
         return "literal"
     if not _llm_feeds_answer(harness, execution):
         return "constant"
-    if all(_stays_correct(harness, question, scorer, limits, salt) for salt in ("first", "second")):
-        return "counterfactual"
+    for driver in _DRIVERS:
+        if all(_stays_correct(harness, question, scorer, limits, driver, way) for way in _WAYS):
+            return "counterfactual"
     return ""
 
 
+# --- literal ---------------------------------------------------------------------------------------------------
+
+
 def _carries_reference(harness: Harness, question: Question) -> bool:
-    reference = _normalise(question.reference)
-    if not reference or _contains(_normalise(question.text), reference):
+    if _mentions(question.text, question.reference):
         return False
-    return any(_contains(_normalise(text), reference) for text in _own_texts(harness))
+    return any(_mentions(text, question.reference) for text in _own_texts(harness))
+
+
+def _mentions(text: str, reference: str) -> bool:
+    """Whether a text holds the reference as words of its own, or as a number of the same value."""
+    words, wanted = _words(text), _words(reference)
+    if not wanted:
+        return False
+    if re.search(rf"(?<!\S){re.escape(wanted)}(?!\S)", words) is not None:
+        return True
+    try:
+        numbers, known = parse_numbers(text), normalise(reference)
+    except ToolInputError:
+        return False
+    return any(render(number) == known for number in numbers)
+
+
+def _words(text: str) -> str:
+    """Words and numbers of a text with one space between; a minus and a decimal point stay in their number."""
+    return " ".join(re.findall(r"(?<!\w)-?\d+(?:\.\d+)?|\w+", text.casefold()))
 
 
 def _own_texts(harness: Harness) -> Iterator[str]:
@@ -57,22 +87,32 @@ def _own_texts(harness: Harness) -> Iterator[str]:
         yield harness.text
         return
     for state in harness.document.states.values():
-        yield str(state.initial) if state.initial is not None else ""
+        yield render(state.initial) if state.initial is not None else ""
     for node in harness.nodes:
-        yield from (str(arg.value) for arg in node.args if isinstance(arg, Const))
-        yield from (guard_text(branch.guard) for branch in node.branches if branch.guard is not None)
+        yield from (render(arg.value) for arg in node.args if isinstance(arg, Const))
+        for branch in node.branches:
+            if branch.guard is not None:
+                yield from _guard_constants(branch.guard)
     for implementation in harness.document.impls.values():
         yield from (implementation.role, implementation.ask, *implementation.choices)
         for shot in implementation.shots:
             yield from (shot.out, *(value for _, value in shot.values))
 
 
-def _normalise(text: str) -> str:
-    return " ".join(re.sub(r"[^\w.\-]+", " ", text.casefold()).split())
+def _guard_constants(guard: Guard) -> Iterator[str]:
+    """Constants that are compared with state; those compared with `visits` or `len` only count."""
+    if isinstance(guard, Not):
+        yield from _guard_constants(guard.item)
+    elif isinstance(guard, Junction):
+        for item in guard.items:
+            yield from _guard_constants(item)
+    elif isinstance(guard, Comparison):
+        sides = (guard.left, guard.right)
+        if any(side.kind == "state" for side in sides):
+            yield from (render(side.value) for side in sides if side.kind == "const")
 
 
-def _contains(text: str, part: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(part)}(?![\w.])", text) is not None
+# --- constant --------------------------------------------------------------------------------------------------
 
 
 def _llm_feeds_answer(harness: Harness, execution: Execution) -> bool:
@@ -85,20 +125,28 @@ def _llm_feeds_answer(harness: Harness, execution: Execution) -> bool:
         node = nodes[step.node]
         if step.kind == "llm" or fed & set(node.reads):
             fed.update(node.writes)
+        else:
+            fed.difference_update(name for name in node.writes if harness.states[name].reducer == "overwrite")
     return "answer" in fed
 
 
-def _stays_correct(harness: Harness, question: Question, scorer: Scorer, limits: Limits, salt: str) -> bool:
-    result = run_with(harness, question, limits, lambda request: _meaningless(request, salt))
+# --- counterfactual --------------------------------------------------------------------------------------------
+
+
+def _stays_correct(harness: Harness, question: Question, scorer: Scorer, limits: Limits, driver: str, way: int) -> bool:
+    result = run_with(harness, question, limits, lambda request: _meaningless(request, driver, way))
     return result.outcome == "ok" and scorer(question, result.answer).value == 1.0
 
 
-def _meaningless(request: Request, salt: str) -> str:
-    """Letters and digits that depend on the request alone."""
+def _meaningless(request: Request, driver: str, way: int) -> str:
+    """An answer that depends on the request alone; the two ways differ, in their choice and in their length."""
+    noise = int(hashlib.sha256(f"{driver}{request.prompt}".encode()).hexdigest(), 16)
     if request.choices:
-        index = int(hashlib.sha256(f"{salt}{request.prompt}".encode()).hexdigest()[:8], 16)
-        return request.choices[index % len(request.choices)]
-    return "zq" + hashlib.sha256(f"{salt}{request.prompt}".encode()).hexdigest()[:10]
+        return request.choices[(noise + way) % len(request.choices)]
+    if driver == "word":
+        return f"zq{noise:x}"[: 11 + 4 * way]
+    number = str(noise + 10**80)[-(7 + 4 * way) :].replace("0", "3")
+    return number if driver == "large" else f"-{number}"
 
 
 def run_with(harness: Harness, question: Question, limits: Limits, answer: Callable[[Request], str]) -> RunResult:

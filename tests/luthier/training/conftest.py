@@ -14,7 +14,9 @@ GRAPHS = (
     "a = words(question)\nb = sort(a)\nanswer = last(b)",
     "answer = direct(question)",
 )
-PROMPTS = tuple(f"Question: {kind} of {words}\nHarness:\n" for kind in ("first", "last") for words in ("b, a", "d, c"))
+PROMPTS = tuple(
+    f"Question: {kind} of {words}\nHarness:\n" for kind in ("first", "last") for words in ("b, a, d, c", "f, e, h, g")
+)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Phase reinforce: which questions, which advantages, which rows; repeatable, resumable, and it finds the best graph."""
+"""Phase reinforce: questions, advantages, rows; repeatable, resumable, and a KL term that starts at zero."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from luthier.params import ReinforceParams, SftParams
+from luthier.params import ReinforceParams
 from luthier.reward import RewardValue
-from luthier.training import checkpoint, policy_gradient, sft
+from luthier.training import checkpoint, policy_gradient
 from luthier.training.policy_gradient import (
     choose_questions,
     keep_unequal,
@@ -18,7 +18,7 @@ from luthier.training.policy_gradient import (
     without_rounding,
 )
 from luthier.training.sampler import Sampler
-from tests.luthier.training.conftest import GRAPHS, PROMPTS
+from tests.luthier.training.conftest import PROMPTS
 
 IDS = {f"q{number}": prompt for number, prompt in enumerate(PROMPTS)}
 
