@@ -48,10 +48,26 @@ def work(bench: Workbench, options: Options) -> None:
         executions = bench.execute(jobs, meter, "teach", stop=stop)
     candidates = list(_from_grid(bench, taught))
     candidates += [Candidate(j.question, j.harness, source, e) for j, e in zip(jobs, executions, strict=True)]
-    rows, log = mas_architect.filter_candidates(candidates, bench.task.score, bench.limits, settings.rows_per_question)
+    candidates += _confirmed(bench, candidates)
+    rows, log = mas_architect.filter_candidates(
+        candidates, bench.task.score, bench.limits, settings.rows_per_question, settings.min_share
+    )
     print(f"teach: {log.counts}, acceptance {log.acceptance:.1%}")
     write_json(OUT / bench.method / "log.json", asdict(log))
     write_rows(OUT / bench.method / "rows.jsonl", [asdict(row) for row in rows])
+
+
+def _confirmed(bench: Workbench, candidates: list[Candidate]) -> list[Candidate]:
+    """The second round: promising systems on the questions of their family that they did not meet."""
+    tries = mas_architect.confirm(candidates, bench.params.method(bench.method).teach.confirm)
+    jobs = [Job(harness, question, bench.params.ask.seed) for question, harness, _ in tries]
+    meter = bench.meter("target", "data", split="train", scope="confirm")
+    with StopSignal() as stop:
+        executions = bench.execute(jobs, meter, "teach, second round", stop=stop)
+    return [
+        Candidate(question, harness, source, execution)
+        for (question, harness, source), execution in zip(tries, executions, strict=True)
+    ]
 
 
 def _from_grid(bench: Workbench, taught: list[Question]) -> Iterable[Candidate]:
