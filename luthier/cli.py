@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from luthier.errors import BudgetExhausted, LuthierError
+from luthier.errors import BudgetExhausted, InputError, LuthierError
+
+if TYPE_CHECKING:
+    from luthier.harnesses.graph import GraphHarness
+    from luthier.store import Store
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status. Expected failures print one message that says what to do."""
     arguments = _parser().parse_args(argv)
     try:
-        return int(arguments.run(arguments) or 0)
+        status = int(arguments.run(arguments) or 0)
+        sys.stdout.flush()
+        return status
     except (LuthierError, BudgetExhausted) as error:
         print(f"luthier: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader (`| head`) has had enough; nothing may be flushed to it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
@@ -93,33 +104,28 @@ def _pool_list(_: argparse.Namespace) -> int:
     return 0
 
 
-def _graph(path: Path) -> object:
-    from luthier.errors import InputError
-    from luthier.harness import parse
+def _graph(path: Path) -> GraphHarness:
+    from luthier.harnesses.graph import GraphHarness
 
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot read the graph ({error.strerror})", where=str(path), fix="correct the path"
-        ) from error
-    return parse("graph", text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the graph ({error})", where=str(path), fix="correct the path") from error
+    return GraphHarness.parse(text)
 
 
 def _graph_check(arguments: argparse.Namespace) -> int:
-    from luthier.harnesses.graph import GraphHarness
+    import json
+
     from luthier.harnesses.graph_json import to_json
 
     graph = _graph(arguments.file)
-    assert isinstance(graph, GraphHarness)
-    print(to_json(graph) if arguments.json else graph.text)
+    print(json.dumps(to_json(graph), ensure_ascii=False, indent=2) if arguments.json else graph.text)
     return 0
 
 
 def _graph_draw(arguments: argparse.Namespace) -> int:
-    from luthier.errors import InputError
     from luthier.files import write_atomically
-    from luthier.harnesses.graph import GraphHarness
     from luthier.harnesses.picture import to_mermaid, to_svg
 
     if arguments.out.suffix not in (".svg", ".mmd"):
@@ -129,7 +135,6 @@ def _graph_draw(arguments: argparse.Namespace) -> int:
             fix="use .svg or .mmd",
         )
     graph = _graph(arguments.file)
-    assert isinstance(graph, GraphHarness)
     write_atomically(arguments.out, to_svg(graph) if arguments.out.suffix == ".svg" else to_mermaid(graph))
     return 0
 
@@ -152,8 +157,9 @@ def _verify(arguments: argparse.Namespace) -> int:
 def _ledger(_: argparse.Namespace) -> int:
     from luthier.ledger import Ledger
 
-    store = _open_store()
-    print(Ledger(store, run="cli").render_all())
+    ledger = Ledger(_open_store(), run="luthier ledger")
+    runs = ledger.runs()
+    print(ledger.render(runs) if runs else "nothing was spent yet")
     return 0
 
 
@@ -162,8 +168,7 @@ def _repair(_: argparse.Namespace) -> int:
     return 0
 
 
-def _open_store() -> object:
-    from luthier.errors import InputError
+def _open_store() -> Store:
     from luthier.store import Store
 
     path = Path(".cache/store.sqlite")

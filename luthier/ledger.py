@@ -189,12 +189,22 @@ class Ledger:
         with self._journal.transaction() as db:
             return self._spent(db, basis, accounts or _limited())
 
-    def lost(self) -> Amount:
-        """Upper bound of what was in flight when processes of this run were killed; not part of `paid`."""
+    def lost(self, runs: Sequence[str] = ()) -> Amount:
+        """Upper bound of what was in flight when processes were killed, of this run or of those named.
+
+        Not part of `paid`. A kill is noticed when its run is opened again.
+        """
+        names = list(runs) or [self.run]
+        marks = ", ".join("?" * len(names))
+        query = f"SELECT {', '.join(NUMBERS)} FROM reservations WHERE owner = '' AND run IN ({marks}) ORDER BY id"
         with self._journal.transaction() as db:
             self._bury(db)
-            rows = db.execute(f"SELECT {', '.join(NUMBERS)} FROM reservations WHERE run = ? AND owner = ''", [self.run])
-            return sum((Amount(*row) for row in rows.fetchall()), Amount())
+            return sum((Amount(*row) for row in db.execute(query, names).fetchall()), Amount())
+
+    def runs(self) -> list[str]:
+        """Names of all runs of this store that hold an entry, sorted."""
+        with self._journal.transaction() as db:
+            return [row[0] for row in db.execute("SELECT DISTINCT run FROM entries ORDER BY run").fetchall()]
 
     def totals(self, runs: Sequence[str] = ()) -> list[Line]:
         """Totals by account x role x method x phase, of this run or of the runs named."""
@@ -232,15 +242,15 @@ class Ledger:
             seconds, calls = db.execute(query, [target]).fetchone()
         return seconds / calls if calls else None
 
-    def render(self) -> str:
-        """The totals as an aligned table: paid, and as if alone."""
+    def render(self, runs: Sequence[str] = ()) -> str:
+        """The totals of this run, or of those named, as an aligned table: paid, and as if alone."""
         columns = ("rollouts", "calls", "prompt_tokens", "completion_tokens", "seconds", "price")
         rows = [("account", "role", "method", "phase", "", *(c.replace("_", " ") for c in columns))]
-        for line in self.totals():
+        for line in self.totals(runs):
             for name, amount in (("paid", line.paid), ("as if alone", line.alone)):
                 who = (line.account, line.role, line.method, line.phase)
                 rows.append((*who, name, *(show(amount.get(c), c) for c in columns)))
-        if (lost := self.lost()).calls:
+        if (lost := self.lost(runs)).calls:
             rows.append(("", "", "", "", "lost (at most)", *(show(lost.get(c), c) for c in columns)))
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         aligned = [
