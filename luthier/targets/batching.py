@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -59,8 +60,17 @@ def check_request(request: Request) -> None:
         raise InputError("field choices: holds the same text twice", fix="give each choice once")
     if request.choices and request.json_schema:
         raise InputError("fields choices and json_schema: both are given", fix="use one of them")
+    if request.json_schema and not _is_object(request.json_schema):
+        raise InputError("field json_schema: not the text of a JSON object", fix="give a JSON schema as text")
     if not isinstance(request.prompt, str) and not request.prompt:
         raise InputError("field prompt: no messages", fix="give at least one message")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def cut_at_stop(text: str, stop: Sequence[str]) -> tuple[str, bool]:

@@ -5,7 +5,8 @@ What holds, measured on two cores with AVX512-BF16 (SmolLM2-135M, 48 prompts, 24
 * With prefix caching off, outputs do not depend on order, repetition or batch size 2-48, greedy and
   sampled. A sequence that decodes *alone* takes another matrix kernel: 2 of 48 greedy and 40 of 48
   sampled outputs changed. So a companion sequence (ours) always decodes beside the requests; with it a
-  request's answer depends on the request alone. The companion's tokens are nobody's and are not counted.
+  request's answer depends on the request alone. The companion's tokens are nobody's and are not counted;
+  its cost drowned in the noise (64 sequences: 169 new tokens/s without, 168 with; alone: 1.8 s both).
 * With prefix caching on (`share_prefixes=True`), 60 % of the outputs of random-text prompts differed,
   and differed between orders: faster on shared prefixes, inexact, hence off by default and part of the
   fingerprint.
@@ -237,17 +238,11 @@ class OpenVinoTarget:
         except RuntimeError as error:
             self.close()
             raise TargetError(
-                f"OpenVINO failed ({_short(error)})", where=self.name, fix="run again with a smaller batch"
+                f"OpenVINO failed ({_short(error)})",
+                where=self.name,
+                fix="check the JSON schema if one was given; else run again with a smaller target.batch",
             ) from error
-        outputs = [handle.read_all()[0] for handle in handles]
-        return [
-            _Output(
-                list(output.generated_ids),
-                list(output.generated_log_probs),
-                output.finish_reason == genai.GenerationFinishReason.STOP,
-            )
-            for output in outputs
-        ]
+        return [_output(handle.read_all()) for handle in handles]
 
     def _add(self, number: int, ids: list[int], settings: Any) -> Any:
         import numpy as np
@@ -314,6 +309,17 @@ def _groups(jobs: Sequence[_Job]) -> list[list[_Job]]:
         groups[-1].append(job)
         size += len(job[0])
     return groups
+
+
+def _output(sequences: Sequence[Any]) -> _Output:
+    """The one sequence of a request; none at all means that the model ended at once."""
+    import openvino_genai as genai
+
+    if not sequences:
+        return _Output([], [], True)
+    sequence = sequences[0]
+    ended = sequence.finish_reason == genai.GenerationFinishReason.STOP
+    return _Output(list(sequence.generated_ids), list(sequence.generated_log_probs), ended)
 
 
 def _short(error: Exception) -> str:

@@ -114,6 +114,8 @@ def test_fingerprint_depends_on_name_and_rules() -> None:
         (Request("a", stop=("",)), "stop"),
         (Request("a", choices=("x", "x")), "choices"),
         (Request("a", choices=("x",), json_schema="{}"), "json_schema"),
+        (Request("a", json_schema="[1]"), "json_schema"),
+        (Request("a", json_schema="{"), "json_schema"),
         (Request(()), "prompt"),
     ],
 )
