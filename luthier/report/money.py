@@ -13,7 +13,6 @@ from luthier.errors import StoreError
 from luthier.ledger import Ledger, Line
 from luthier.params import Params
 from luthier.report.markup import Html
-from luthier.report.numbers import count
 from luthier.report.tables import Column, cell, note, number, row, section, table
 from luthier.workbench import CACHE, Workbench
 
@@ -24,10 +23,17 @@ _SHARED = "grid"
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Ledger lines of the present settings' runs, and the totals of every run in the store."""
+    """What is in the ledger.
+
+    Attributes:
+        lines: Totals over `runs`. runs: One for each stage and method.
+        older: Those of `runs` that were made with other settings than the present ones.
+        everything: Totals over all runs in the store. all_runs: How many there are.
+    """
 
     lines: tuple[Line, ...]
     runs: tuple[str, ...]
+    older: tuple[str, ...]
     everything: tuple[Line, ...]
     all_runs: int
 
@@ -35,8 +41,8 @@ class Spending:
 def read_spending(root: Path, params: Params) -> Spending | None:
     """Totals in the store; None when there is no store, or nothing was entered yet.
 
-    The present settings' runs are those that the stages open with these parameters. When the store holds none
-    of them (it was made with other settings), the lines are those of all runs.
+    Of each stage and method counts the run with the present settings. Without one, its latest run counts: DVC
+    leaves a stage alone whose own settings did not change, while the name of a run covers all settings (ours).
 
     Raises:
         StoreError: the file is damaged; it is opened read-only and never changed.
@@ -45,13 +51,23 @@ def read_spending(root: Path, params: Params) -> Spending | None:
     if not path.is_file():
         return None
     journal = _ReadOnlyJournal(path)
-    present = journal.runs()
-    if not present:
+    known = journal.runs()
+    if not known:
         return None
     ledger = Ledger(journal, run="report")
-    wanted = [run for run in _runs_of(params) if run in present]
-    lines = ledger.totals(wanted or present)
-    return Spending(tuple(lines), tuple(wanted), tuple(ledger.totals(present)), len(present))
+    present = _runs_of(params)
+    runs = [run for name in present if (run := _run_of_stage(name, known))]
+    lines = ledger.totals(runs) if runs else []
+    older = [run for run in runs if run not in present]
+    return Spending(tuple(lines), tuple(runs), tuple(older), tuple(ledger.totals(known)), len(known))
+
+
+def _run_of_stage(present: str, known: Sequence[str]) -> str:
+    """The present run if the store has it, else the latest of its stage and method, else ""."""
+    if present in known:
+        return present
+    stage = present.partition("/")[0] + "/"
+    return next((run for run in reversed(known) if run.startswith(stage)), "")
 
 
 def money(spending: Spending | None) -> Html:
@@ -68,13 +84,16 @@ def money(spending: Spending | None) -> Html:
     ]
     rows = [line for entry in spending.lines for line in _rows(entry)]
     rows += _total("all of these", spending.lines)
-    if spending.runs and spending.all_runs > len(spending.runs):
+    if spending.all_runs > len(spending.runs):
         rows += _total(f"all {spending.all_runs} runs in this store", spending.everything)
-    which = f"{count(len(spending.runs))} runs with the present settings" if spending.runs else "all runs in this store"
+    older = ", ".join(spending.older)
     return section(
         "money",
         "Money",
-        table(f"Ledger totals of {which}", columns, rows),
+        table("Ledger totals by account, role, method and phase", columns, rows),
+        note(f"Made with other settings than the present ones (the latest run of its stage counts): {older}.")
+        if older
+        else None,
         note(
             "Paid: what really went to an engine; a stored answer costs nothing. As if alone: what the same work costs "
             "with an empty store. A price that nobody stated is unknown, never 0. Seconds are the engine's; training "
@@ -147,8 +166,8 @@ class _ReadOnlyJournal:
             ) from error
 
     def runs(self) -> list[str]:
-        """Names of all runs with entries, sorted; empty when the ledger has no tables yet."""
+        """Names of all runs, the one that was written to last comes last; empty when there is no ledger yet."""
         with self.transaction() as db:
             if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone() is None:
                 return []
-            return [name for (name,) in db.execute("SELECT DISTINCT run FROM entries ORDER BY run").fetchall()]
+            return [name for (name,) in db.execute("SELECT run FROM entries GROUP BY run ORDER BY MAX(seq)").fetchall()]

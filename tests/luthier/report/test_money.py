@@ -1,9 +1,7 @@
-from dataclasses import replace
-
 import pytest
 
 from luthier.budget import Amount
-from luthier.entry import Line
+from luthier.entry import Context, Entry, Line
 from luthier.errors import StoreError
 from luthier.ledger import Ledger
 from luthier.report.money import Spending, money, read_spending
@@ -42,23 +40,30 @@ def test_a_known_price_is_summed_exactly():
     line = Line(
         "data", "target", "", "grid", Amount(calls=1, picodollars=0), Amount(calls=1, picodollars=10**9), 1, 1, 0
     )
-    spent = Spending((line, line), ("grid@all",), (line, line), 1)
+    spent = Spending((line, line), ("grid@all",), (), (line, line), 1)
     assert "0.0020" in money(spent)
     assert "unknown<" not in money(spent)
 
 
-def test_other_settings_show_all_runs(project, params, read_page):
+def test_without_a_run_of_the_present_settings_the_latest_of_the_stage_counts(project, params):
     other = params.model_copy(update={"ask": params.ask.model_copy(update={"seed": 18})})
-    spent = read_spending(project, other)
-    assert spent.runs == ()
-    assert spent.lines == spent.everything
-    assert "Ledger totals of all runs in this store" in read_page(str(money(spent))).text
+    spent, now = read_spending(project, other), read_spending(project, params)
+    assert now.older == ()
+    assert spent.runs == spent.older == now.runs
+    assert spent.lines == now.lines
+    assert "Made with other settings than the present ones" in money(spent)
+    assert "Made with other settings" not in money(now)
 
 
-def test_runs_of_other_settings_are_told_apart(project, params):
-    spent = read_spending(project, params)
-    more = replace(spent, all_runs=len(spent.runs) + 2)
-    assert f"all {len(spent.runs) + 2} runs in this store" in money(more)
+def test_the_present_run_goes_before_a_later_one(copy, params):
+    store = Store(copy / ".cache/store.sqlite")
+    context = Context("data", "target", "", "grid")
+    Ledger(store, run="grid@all/99/other").settle([], [Entry(context, "x", "answer", False, Amount(), Amount())])
+    store.close()
+    spent = read_spending(copy, params)
+    assert Workbench("grid", params=params).run in spent.runs
+    assert "grid@all/99/other" not in spent.runs
+    assert "all 4 runs in this store" in money(spent)
 
 
 def test_no_store_is_said_and_no_error(copy, params):
