@@ -242,6 +242,12 @@ class OpenVinoTarget:
                 where=self.name,
                 fix="check the JSON schema if one was given; else run again with a smaller target.batch",
             ) from error
+        if any(handle.get_status() == genai.GenerationStatus.IGNORED for handle in handles):
+            raise TargetError(
+                f"a sequence did not fit the key-value cache of {self._cache_gib} GiB",
+                where=self.name,
+                fix="give the target more cache_gib, or set a smaller target.batch",
+            )
         return [_output(handle.read_all()) for handle in handles]
 
     def _add(self, number: int, ids: list[int], settings: Any) -> Any:
