@@ -72,9 +72,13 @@ class Workbench:
 
     @property
     def run(self) -> str:
-        """Name of the ledger's run: the same stage with the same settings continues it after a kill."""
-        settings = digest_text(json.dumps(self.params.model_dump(), sort_keys=True, default=str))[:12]
-        return f"{self.stage}@{self.method or 'all'}/{self.params.ask.seed}/{settings}"
+        """Name of the ledger's run: the same stage with the same settings continues it after a kill.
+
+        The budget is no part of it, so that a raised limit still counts what was spent before.
+        """
+        settings = self.params.model_dump(exclude={"ask": {"budget"}})
+        settings_digest = digest_text(json.dumps(settings, sort_keys=True))[:12]
+        return f"{self.stage}@{self.method or 'all'}/{self.params.ask.seed}/{settings_digest}"
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -16,14 +16,15 @@ OUT = Path("data/questions")
 
 def work(bench: Workbench, options: Options) -> None:
     """Write data/questions/{train,validation,test}.jsonl."""
+    task, seed = bench.task, bench.params.ask.task.seed
     counts = bench.params.profile.questions.model_dump()
     print(f"questions: task {bench.params.ask.task.name}, " + ", ".join(f"{n} {split}" for split, n in counts.items()))
     if options.dry_run:
         return
-    drawn = {split: bench.task.questions(split, counts[split], bench.params.ask.task.seed) for split in SPLITS}
+    drawn = {split: task.questions(split, counts[split], seed) for split in SPLITS}
     _refuse_leaks(drawn)
     for split, questions in drawn.items():
-        problems = validate(bench.task, questions)
+        problems = validate(task, questions)
         if problems:
             first = problems[0]
             raise InputError(

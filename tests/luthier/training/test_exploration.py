@@ -20,7 +20,7 @@ from luthier.targets.scripted import ScriptedTarget
 from luthier.tasks.mixed import MixedSuite
 from luthier.training import checkpoint, policy_gradient, sft
 from luthier.training.sampler import Sampler
-from tests.luthier.training.conftest import GRAPHS
+from tests.conftest import GRAPHS
 
 BEST = {kind: f"a = words(question)\nb = sort(a)\nanswer = {kind}(b)" for kind in ("first", "last")}
 """The only graph of the grammar that is right: the words do not stand in alphabetical order."""

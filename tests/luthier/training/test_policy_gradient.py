@@ -18,7 +18,7 @@ from luthier.training.policy_gradient import (
     without_rounding,
 )
 from luthier.training.sampler import Sampler
-from tests.luthier.training.conftest import PROMPTS
+from tests.conftest import PROMPTS
 
 IDS = {f"q{number}": prompt for number, prompt in enumerate(PROMPTS)}
 

@@ -9,7 +9,7 @@ import pytest
 
 from luthier.training import checkpoint
 from luthier.training.sampler import Sampler
-from tests.luthier.training.conftest import PROMPTS
+from tests.conftest import PROMPTS
 
 SHORT, LONG = "Question: last\nHarness:\n", PROMPTS[0] * 3
 

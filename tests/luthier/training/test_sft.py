@@ -9,7 +9,7 @@ import pytest
 from luthier.params import SftParams
 from luthier.training import checkpoint, sft
 from luthier.training.sft import SftRow
-from tests.luthier.training.conftest import GRAPHS, PROMPTS
+from tests.conftest import GRAPHS, PROMPTS
 
 ROWS = [SftRow(prompt, graph) for graph in GRAPHS for prompt in PROMPTS]
 
