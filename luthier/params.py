@@ -88,7 +88,7 @@ class TeachParams(Section):
     families: list[str] = Field(default_factory=list, description="families that the teacher sees; empty = all")
     variations: int = Field(default=64, ge=0, description="seeded one-edit variations of the pool per question")
     confirm: int = Field(default=12, ge=0, description="promising systems tried on all questions of a family")
-    min_share: float = Field(default=0.0, ge=0, le=1, description="least share of a family that a lesson solves")
+    min_share: float = Field(default=0.0, ge=0, le=1, description="least share solved, relative to the family's best")
     rows_per_question: int = Field(default=1, ge=1)
     server: TargetParams | None = Field(default=None, description="a large model that writes the graphs")
     samples: int = Field(default=4, ge=1, description="graphs asked of the server per question")

@@ -165,7 +165,7 @@ def filter_candidates(
     family's questions on which they ran, then the cheaper, the shorter, the smaller digest (ours). The share is
     (right + 1) / (ran + 2), Laplace's rule of succession: a system that was right by luck on the one question
     on which it ran does not come before one that was right on nine of ten. A candidate whose share is below
-    `min_share` teaches nothing (counted as `unreliable`).
+    `min_share` times the best share of its family teaches nothing (counted as `unreliable`).
     """
     counts: Counter[str] = Counter()
     families: dict[str, Counter[str]] = defaultdict(Counter)
@@ -181,9 +181,12 @@ def filter_candidates(
             tried[candidate.question.family, candidate.harness.digest].append(right)
         if step == "correct":
             correct[candidate.question.id][candidate.harness.digest] = candidate
+    best: dict[str, float] = defaultdict(float)
+    for item in (item for kept in correct.values() for item in kept.values()):
+        best[item.question.family] = max(best[item.question.family], _share(item, tried))
     rows: list[TeacherRow] = []
     for kept in correct.values():
-        reliable = [item for item in kept.values() if _share(item, tried) >= min_share]
+        reliable = [item for item in kept.values() if _share(item, tried) >= min_share * best[item.question.family]]
         counts["unreliable"] += len(kept) - len(reliable)
         ranked = sorted(reliable, key=lambda item: _rank(item, tried))
         rows.extend(_row(item) for item in ranked[:rows_per_question])

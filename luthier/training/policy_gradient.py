@@ -35,7 +35,7 @@ names the step, so that a training resumed in its middle enters the same payment
 
 
 def choose_questions(
-    prompts: dict[str, str], judge: Judge, sampler: Sampler, samples: int, seed: int, batch: int = 16
+    prompts: dict[str, str], judge: Judge, sampler: Sampler, samples: int, seed: int, batch: int = 128
 ) -> tuple[list[str], dict[str, float]]:
     """Keep the questions from which there is something to learn.
 
@@ -48,15 +48,16 @@ def choose_questions(
         sampler: Draws from the starting checkpoint.
         samples: Samples per question.
         seed: Base seed.
-        batch: Questions per sampling batch.
+        batch: Samples drawn together.
 
     Returns:
         Question ids in training order, and the share of correct samples of every question.
     """
     rates: dict[str, float] = {}
     ids = list(prompts)
-    for start in range(0, len(ids), batch):
-        part = ids[start : start + batch]
+    together = max(1, batch // samples)
+    for start in range(0, len(ids), together):
+        part = ids[start : start + together]
         drawn = sampler.sample([prompts[i] for i in part], samples, seed + start)
         texts = [sampler.text(sample) for group in drawn for sample in group]
         values = judge([i for i in part for _ in range(samples)], texts, f"probe {start}")

@@ -99,23 +99,23 @@ class Sampler:
         logits = out.logits[:, -1].repeat_interleave(count, 0)  # (P*G, V)
         mask = mask.repeat_interleave(count, 0)
         position = positions[:, -1:].repeat_interleave(count, 0)
-        rows = logits.shape[0]
-        texts: list[list[int]] = [[] for _ in range(rows)]
-        scores: list[list[float]] = [[] for _ in range(rows)]
-        open_rows = torch.ones(rows, dtype=torch.bool, device=device)
+        total = logits.shape[0]
+        texts: list[list[int]] = [[] for _ in range(total)]
+        scores: list[list[float]] = [[] for _ in range(total)]
+        rows = torch.arange(total, device=device)  # the samples that are still being written
         for step in range(self._max_tokens):
-            logprobs = torch.log_softmax(logits.float() / self._temperature, dim=-1)
-            noise = torch.empty(logprobs.shape).exponential_(generator=generator).to(device)
-            token = (logprobs - noise.log()).argmax(-1)  # Gumbel-max: a draw from the softmax
-            picked = logprobs.gather(-1, token[:, None])[:, 0].tolist()
-            for row, value in enumerate(token.tolist()):
-                if open_rows[row]:
-                    texts[row].append(value)
-                    scores[row].append(picked[row])
-            open_rows &= token != end
-            if not open_rows.any() or step + 1 == self._max_tokens:
+            uniform = torch.rand(total, generator=generator).to(device)[rows]
+            token, logprob = draw(logits.float() / self._temperature, uniform)
+            for row, value, score in zip(rows.tolist(), token.tolist(), logprob.tolist(), strict=True):
+                texts[row].append(value)
+                scores[row].append(score)
+            going_on = (token != end).nonzero()[:, 0]
+            if not len(going_on) or step + 1 == self._max_tokens:
                 break
-            mask = torch.cat([mask, mask.new_ones(rows, 1)], dim=1)
+            if len(going_on) < len(rows):
+                cache.batch_select_indices(going_on)
+                rows, token, mask, position = rows[going_on], token[going_on], mask[going_on], position[going_on]
+            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
             position = position + 1
             out = self._writer(
                 input_ids=token[:, None],
@@ -126,3 +126,23 @@ class Sampler:
             )
             cache, logits = out.past_key_values, out.logits[:, -1]
         return list(zip(texts, scores, strict=True))
+
+
+def draw(logits: torch.Tensor, uniform: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """One token per row from softmax(logits), by inverting the cumulative distribution.
+
+    Args:
+        logits: Shape (rows, vocabulary), already divided by the temperature.
+        uniform: Shape (rows,), in [0, 1): one number decides a row, whatever the other rows are.
+
+    Returns:
+        Token ids and their log-probabilities, each of shape (rows,).
+    """
+    import torch
+
+    logprobs = logits.log_softmax(-1)
+    cumulative = logprobs.exp().cumsum(-1)
+    # Scaled by the total, so that rounding never leaves a gap above the last token.
+    point = (uniform * cumulative[:, -1])[:, None]
+    token = torch.searchsorted(cumulative, point, right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
+    return token, logprobs.gather(-1, token[:, None])[:, 0]
