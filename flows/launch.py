@@ -18,12 +18,7 @@ from luthier.files import write_atomically
 from luthier.owners import is_alive, owner_of
 from luthier.processes import GRACE_SECONDS, end_group, run_streamed
 from luthier.revision import find_root
-
-STOPPED = 3
-"""Exit status of a stage that was asked to stop (`stages.entry`): its work is kept."""
-
-TRY_AGAIN = 75
-"""Exit status of a stage whose target or server failed (EX_TEMPFAIL): running it again may help."""
+from stages.entry import STOPPED, TRY_AGAIN
 
 
 class StageError(LuthierError):

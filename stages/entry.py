@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from luthier.errors import BudgetExhausted, LuthierError
+from luthier.errors import BudgetExhausted, LuthierError, TargetError
 from luthier.progress import StopRequested
 from luthier.workbench import Workbench
 
 STOPPED = 3
 """Exit status of a stage that was asked to stop: not a success, so that DVC does not take it as built."""
+
+TRY_AGAIN = 75
+"""Exit status when a machine failed and a second try may help (EX_TEMPFAIL); `flows.launch` knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,9 @@ def run_stage(
     except BudgetExhausted as exhausted:
         print(f"{name}: {exhausted}", file=sys.stderr)
         return 1
+    except TargetError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return TRY_AGAIN
     except LuthierError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1

@@ -73,8 +73,13 @@ def work(bench: Workbench, options: Options) -> None:
         "best_fixed": _renamed("best_fixed", fixed[best]),
         "random_graph": evaluate(_random(bench), test, run, bench.params.ask.seed),
     }
-    scores: dict[str, Any] = {"method": bench.method, "best_fixed_configuration": best, "seed": bench.params.ask.seed}
-    scores["validation"] = {}
+    scores: dict[str, Any] = {
+        "method": bench.method,
+        "seed": bench.params.ask.seed,
+        "target": bench.target.fingerprint,
+        "best_fixed_configuration": best,
+        "validation": {},
+    }
     for phase, folder in (("sft", SFT / bench.method), ("reinforce", REINFORCE / bench.method)):
         target = bench.adopt(open_checkpoint(folder, spec_of(bench.params.profile.target), CACHE))
         generator = _checkpoint(bench, phase, target, "test", "test")
