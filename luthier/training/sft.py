@@ -76,7 +76,7 @@ def train(
         gradient_checkpointing=False,
         packing=False,
         completion_only_loss=True,
-        max_length=1024,
+        max_length=None,  # a cut row would lose its harness, which stands last
         seed=seed,
         data_seed=seed,
         logging_steps=1,

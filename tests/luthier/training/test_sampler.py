@@ -116,3 +116,15 @@ def test_a_sample_ends_with_the_end_token_and_its_text_leaves_it_out(tiny_base):
     after = sampler.sample([SHORT], 2, seed=0)[0]
     assert [sample.ids for sample in after] == [[tokenizer.eos_token_id]] * 2
     assert [sampler.text(sample) for sample in after] == ["", ""]
+
+
+def test_one_uniform_number_decides_a_row():
+    """Probabilities 1/2, 1/4, 0, 1/4: the unit interval is cut at 1/2 and 3/4, and the third token is never drawn."""
+    import torch
+
+    from luthier.training.sampler import draw
+
+    logits = torch.tensor([0.5, 0.25, 0.0, 0.25]).log().expand(7, 4)
+    tokens, logprobs = draw(logits, torch.tensor([0.0, 0.49, 0.51, 0.74, 0.76, 0.9, 0.9999999]))
+    assert tokens.tolist() == [0, 0, 1, 1, 3, 3, 3]
+    assert logprobs.exp().tolist() == pytest.approx([0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.25])

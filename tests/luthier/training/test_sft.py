@@ -39,14 +39,17 @@ def test_the_loss_covers_the_completion_and_the_end_token_and_nothing_else(tiny_
     import torch
 
     model, tokenizer = checkpoint.load(tiny_base)
+    long = SftRow("Question: " + "a b " * 600 + "\nHarness:\n", GRAPHS[3])
+    rows = [*ROWS[:3], long]
     losses: list[float] = []
-    for row in ROWS[:4]:
+    for row in rows:
         prompt = tokenizer(row.prompt)["input_ids"]
         completion = [*tokenizer(row.completion)["input_ids"], tokenizer.eos_token_id]
         with torch.no_grad():
             logprobs = model(torch.tensor([prompt + completion])).logits[0].log_softmax(-1)
         losses += [-logprobs[len(prompt) - 1 + i, token].item() for i, token in enumerate(completion)]
-    curve = train(tiny_base, tmp_path, settings(batch=4), rows=ROWS[:4])
+    assert len(tokenizer(long.prompt)["input_ids"]) > 1024, "no length cuts the harness off"
+    curve = train(tiny_base, tmp_path, settings(batch=4), rows=rows)
     assert curve[0]["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-4)
 
 
