@@ -22,8 +22,9 @@ def teaching(method: MethodData) -> Html | None:
         f"{method.card.title}: the teacher",
         _funnel(method.teaching),
         note(
-            f"Acceptance {percent(method.teaching.log.acceptance)}: correct and honest, repetitions included. A "
-            "question keeps its most dependable candidates, so there are fewer rows than accepted candidates."
+            f"Acceptance {percent(method.teaching.log.acceptance)}: correct and honest among those that the machine "
+            "could run, repetitions included. A question keeps its most dependable candidates, so there are fewer rows "
+            "than accepted candidates."
         ),
         _by_family(method.teaching),
     )
@@ -37,6 +38,7 @@ def funnel_steps(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
         "wrong": "answered right",
         "duplicate": "not repeated for their question",
         "cheating": "honest",
+        "unreliable": "dependable on their family",
     }
     unanswered = sum(counts.get(name, 0) for name in _DROPS[:4])
     left -= unanswered

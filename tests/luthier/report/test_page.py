@@ -165,6 +165,7 @@ def test_the_funnel_ends_in_the_rows(seen, project):
     _, rows = seen.table("From candidates to teacher rows")
     assert rows["candidates executed"]["left"] == str(counts["executed"])
     assert rows["honest"]["left"] == str(counts["correct"])
+    assert rows["dependable on their family"]["left"] == str(counts["correct"] - counts.get("unreliable", 0))
     assert rows["kept as rows"]["left"] == str(counts["rows"])
 
 
