@@ -129,6 +129,7 @@ class ReinforceParams(TrainerParams):
     scale: Literal["group", "batch", "none"] = Field(default="group", description="divide advantages by this std")
     drop_flat_groups: bool = Field(default=True, description="no forward/backward for zero-variance groups (ours)")
     probe_samples: int = Field(default=8, ge=0, description="samples that choose the questions; 0 = no choice")
+    solved_below: float = Field(default=1.0, gt=0, le=1, description="share of correct samples that ends a question")
     save_every: int = Field(default=10, ge=1, description="steps between resumable checkpoints")
     valid_but_wrong: float = Field(default=0.1, ge=0, le=1, description="middle tier of the reward")
 

@@ -40,6 +40,8 @@ from luthier.targets.weights import digest_of_weights
 Precision = Literal["bf16", "f32"]
 _STEP_TOKENS = 4096
 _COMPANION_TOKENS = 2048
+# Not `re.escape`: the engine's grammar warns of escapes that it does not need, such as those of spaces.
+_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()/-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +275,7 @@ class OpenVinoTarget:
         if request.choices:
             longest = max(len(self._encode(choice)) for choice in request.choices) + 1
             values["max_new_tokens"] = min(max(request.max_tokens, longest), room)
-            pattern = "|".join(re.escape(choice) for choice in request.choices)
+            pattern = "|".join(_SPECIAL.sub(r"\\\g<0>", choice) for choice in request.choices)
             values["structured_output_config"] = genai.StructuredOutputConfig(regex=f"({pattern})")
         elif request.json_schema:
             values["structured_output_config"] = genai.StructuredOutputConfig(json_schema=request.json_schema)

@@ -35,12 +35,18 @@ names the step, so that a training resumed in its middle enters the same payment
 
 
 def choose_questions(
-    prompts: dict[str, str], judge: Judge, sampler: Sampler, samples: int, seed: int, batch: int = 128
+    prompts: dict[str, str],
+    judge: Judge,
+    sampler: Sampler,
+    samples: int,
+    seed: int,
+    solved_below: float = 1.0,
+    batch: int = 128,
 ) -> tuple[list[str], dict[str, float]]:
     """Keep the questions from which there is something to learn.
 
-    Each question is sampled `samples` times from the starting checkpoint. Questions solved by every sample
-    are left out, unless there are no others; those solved by some and those solved by none alternate.
+    Each question is sampled `samples` times from the starting checkpoint. Those whose share of correct samples
+    reaches `solved_below` are left out, unless there are no others; those solved by some and by none alternate.
 
     Args:
         prompts: Question id -> generator prompt.
@@ -48,6 +54,7 @@ def choose_questions(
         sampler: Draws from the starting checkpoint.
         samples: Samples per question.
         seed: Base seed.
+        solved_below: Share of correct samples from which on a question counts as solved.
         batch: Samples drawn together.
 
     Returns:
@@ -64,7 +71,7 @@ def choose_questions(
         for index, question in enumerate(part):
             group = values[index * samples : (index + 1) * samples]
             rates[question] = sum(value.parts.get("correct", 0.0) for value in group) / samples
-    open_questions = [i for i in ids if rates[i] < 1.0]
+    open_questions = [i for i in ids if rates[i] < solved_below]
     mixed = [i for i in open_questions if rates[i] > 0.0]
     unsolved = [i for i in open_questions if rates[i] == 0.0]
     return _interleave(mixed, unsolved) or ids, rates
@@ -125,7 +132,7 @@ def train(
     resume = ResumeFolder(scratch)
     order, rates = list(prompts), dict[str, float]()
     if settings.probe_samples:
-        order, rates = choose_questions(prompts, judge, sampler, settings.probe_samples, seed)
+        order, rates = choose_questions(prompts, judge, sampler, settings.probe_samples, seed, settings.solved_below)
     if not order:
         raise InputError("no training questions are left", where="reinforce", fix="raise questions.train")
     schedule = question_schedule(order, settings.steps * settings.questions)

@@ -1,0 +1,67 @@
+"""The whole pipeline, from nothing to the report, once on the real embedded model (profile `smoke`)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.faults import kill_and_finish, paid_twice
+from benchmarks.workspace import copy_project, digests, environment, repro
+
+pytestmark = pytest.mark.slow
+METHOD = "mas_architect"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = copy_project(tmp_path_factory.mktemp("pipeline") / "first", profile="smoke")
+    done = repro(folder)
+    assert done.returncode == 0, (folder / ".cache" / "repro.log").read_text()[-4000:]
+    return folder
+
+
+def test_the_build_ends_in_scores_of_every_contender(built):
+    scores = json.loads((built / "data" / "evaluate" / METHOD / "scores.json").read_text())
+    assert list(scores["test"]) == ["target_alone", "best_fixed", "random_graph", "sft", "reinforce"]
+    for standing in scores["test"].values():
+        assert sum(standing["outcomes"].values()) == 17
+        assert 0.0 <= standing["pooled"]["low"] <= standing["pooled"]["mean"] <= standing["pooled"]["high"] <= 1.0
+    assert scores["oracle_over_pool"]["pooled"]["mean"] >= scores["test"]["best_fixed"]["pooled"]["mean"]
+
+
+def test_the_generator_learned_from_the_teacher(built):
+    curve = json.loads((built / "models" / "sft" / METHOD / "training.json").read_text())["curve"]
+    assert curve[-1]["loss"] < curve[0]["loss"] / 2
+
+
+def test_the_report_is_one_page_with_the_measured_numbers(built):
+    page = (built / "reports" / "index.html").read_text()
+    metrics = json.loads((built / "reports" / "metrics.json").read_text())
+    assert "MAS-Architect" in page
+    assert METHOD in json.dumps(metrics)
+
+
+def test_a_second_repro_has_nothing_to_do(built):
+    log = built / ".cache" / "repro.log"
+    before = log.stat().st_size
+    assert repro(built).returncode == 0
+    assert "up to date" in log.read_bytes()[before:].decode()
+
+
+def test_the_lineage_reaches_the_questions(built):
+    shown = subprocess.run(
+        ["luthier", "lineage", f"{METHOD}/reinforce"], cwd=built, env=environment(built), capture_output=True, text=True
+    )
+    assert shown.returncode == 0, shown.stderr
+    for part in ("reinforce", "sft", "teach", "grid", "questions"):
+        assert part in shown.stdout
+
+
+def test_a_build_under_fire_ends_with_the_same_files_and_pays_nothing_twice(built, tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.faults.WORK", tmp_path)
+    killed = kill_and_finish("smoke", kills=3, seconds=90.0, seed=5)
+    assert digests(killed) == digests(built)
+    assert paid_twice(killed) == 0
