@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
 from benchmarks.record import record
-from benchmarks.workspace import ROOT, copy_project, repro
+from benchmarks.workspace import ROOT, copy_project, environment, repro
 from luthier.comparison import paired_difference
+from luthier.params import load_params
 
 WORK = ROOT / ".cache" / "seeds"
 METHOD = "mas_architect"
@@ -29,8 +31,11 @@ FIGURES = (
 
 
 def build(seed: int, profile: str) -> dict[str, object]:
-    """Build one seed (or take up where an earlier try ended) and read its scores."""
-    folder = WORK / f"{profile}-{seed}"
+    """Build one seed (or take up where an earlier try ended) and read its scores.
+
+    The project's own build serves for its seed when it is up to date: it is the same build.
+    """
+    folder = ROOT if _is_built_here(seed, profile) else WORK / f"{profile}-{seed}"
     if not folder.exists():
         WORK.mkdir(parents=True, exist_ok=True)
         store = ROOT / ".cache" / "store.sqlite"
@@ -40,6 +45,16 @@ def build(seed: int, profile: str) -> dict[str, object]:
         raise SystemExit(f"seed {seed} failed; see {folder / '.cache' / 'repro.log'}")
     scores: dict[str, object] = json.loads((folder / "data" / "evaluate" / METHOD / "scores.json").read_text())
     return scores
+
+
+def _is_built_here(seed: int, profile: str) -> bool:
+    asked = load_params(ROOT).ask
+    if (asked.seed, asked.profile) != (seed, profile):
+        return False
+    status = subprocess.run(
+        ["dvc", "status"], cwd=ROOT, env=environment(ROOT), capture_output=True, text=True, check=False
+    )
+    return "up to date" in status.stdout
 
 
 def averaged(runs: Sequence[Mapping[str, object]], contender: str) -> dict[str, float]:
