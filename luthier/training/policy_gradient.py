@@ -249,7 +249,7 @@ def _trainer_class() -> Any:
     from trl import GRPOTrainer
 
     class FlatGroupDroppingTrainer(GRPOTrainer):
-        """GRPO that sends only groups with unequal rewards through the model."""
+        """GRPO that sends each distinct sample of a group with unequal rewards through the model, once."""
 
         drop_flat_groups = False
 
@@ -257,7 +257,9 @@ def _trainer_class() -> Any:
             batch = super()._generate_and_score_completions(inputs)
             settings: Any = self.args
             batch["advantages"] = without_rounding(batch["advantages"], settings.num_generations)
-            return keep_unequal(batch, settings.steps_per_generation) if self.drop_flat_groups else batch
+            if not self.drop_flat_groups:
+                return batch
+            return trim_padding(keep_unequal(merge_equal(batch), settings.steps_per_generation))
 
     return FlatGroupDroppingTrainer
 
@@ -276,6 +278,35 @@ def without_rounding(advantages: torch.Tensor, samples: int) -> torch.Tensor:
     return groups.masked_fill(flat[:, None], 0.0).view(-1)
 
 
+def merge_equal(batch: dict[str, Any]) -> dict[str, Any]:
+    """One row for samples of a question with the same tokens; its advantage is the sum of theirs.
+
+    With one update per batch the ratio is 1 and the loss is linear in the advantage, so the gradient is the
+    same. A policy that is sure of itself repeats itself: about half of the rows need not be computed (ours).
+
+    Args:
+        batch: TRL's generation batch; its tensors have B rows.
+    """
+    import torch
+
+    rows = torch.cat([batch["prompt_ids"], batch["completion_ids"], batch["completion_mask"]], dim=1).tolist()
+    first: dict[tuple[int, ...], int] = {}
+    owner = [first.setdefault(tuple(row), index) for index, row in enumerate(rows)]
+    advantages = torch.zeros_like(batch["advantages"])
+    advantages.index_add_(0, torch.tensor(owner, device=advantages.device), batch["advantages"])
+    kept = torch.tensor(sorted(first.values()), device=advantages.device)
+    return _select({**batch, "advantages": advantages}, kept)
+
+
+def trim_padding(batch: dict[str, Any]) -> dict[str, Any]:
+    """Cut the padding that no row needs: on the left of prompts, on the right of completions."""
+    prompt = int(batch["prompt_mask"].sum(dim=1).max())
+    completion = int(batch["completion_mask"].sum(dim=1).max())
+    cut = {name: batch[name][:, -prompt:] for name in ("prompt_ids", "prompt_mask")}
+    names = ("completion_ids", "completion_mask", "sampling_per_token_logps")
+    return {**batch, **cut, **{name: batch[name][:, :completion] for name in names if name in batch}}
+
+
 def keep_unequal(batch: dict[str, Any], passes: int = 1) -> dict[str, Any]:
     """Rows whose advantage is not zero, filled up with others to a multiple of `passes` (at least one each).
 
@@ -286,8 +317,6 @@ def keep_unequal(batch: dict[str, Any], passes: int = 1) -> dict[str, Any]:
         batch: TRL's generation batch; its tensors have B rows.
         passes: Into how many equal parts it will be split; divides B.
     """
-    import torch
-
     rows = batch["advantages"] != 0
     size = rows.shape[0]
     wanted = max(-(-int(rows.sum()) // passes), 1) * passes
@@ -295,6 +324,14 @@ def keep_unequal(batch: dict[str, Any], passes: int = 1) -> dict[str, Any]:
         if int(rows.sum()) >= wanted:
             break
         rows[row] = True
+    return _select(batch, rows)
+
+
+def _select(batch: dict[str, Any], rows: torch.Tensor) -> dict[str, Any]:
+    """The rows of every tensor that has one per sample; `rows` is a mask or indices."""
+    import torch
+
+    size = batch["advantages"].shape[0]
     return {
         key: value[rows] if isinstance(value, torch.Tensor) and value.ndim > 0 and value.shape[0] == size else value
         for key, value in batch.items()

@@ -13,8 +13,10 @@ from luthier.training import checkpoint, policy_gradient
 from luthier.training.policy_gradient import (
     choose_questions,
     keep_unequal,
+    merge_equal,
     question_schedule,
     share_of_flat_groups,
+    trim_padding,
     without_rounding,
 )
 from luthier.training.sampler import Sampler
@@ -129,6 +131,40 @@ def test_a_batch_without_any_advantage_keeps_one_row():
 def test_rows_are_filled_up_to_equal_passes_with_rows_of_zero_advantage():
     assert keep_unequal(batch_of(0.0, 2.0, -1.0, -1.0, 0.0, 0.0), passes=2)["advantages"].tolist() == [0, 2, -1, -1]
     assert keep_unequal(batch_of(0.0, 0.0, 0.0, 0.0), passes=2)["advantages"].tolist() == [0.0, 0.0]
+
+
+def test_equal_samples_become_one_row_with_the_sum_of_their_advantages():
+    import torch
+
+    batch = {
+        "prompt_ids": torch.tensor([[7, 8]] * 3 + [[7, 9]]),
+        "completion_ids": torch.tensor([[1, 2], [1, 3], [1, 2], [1, 2]]),
+        "completion_mask": torch.ones(4, 2, dtype=torch.long),
+        "advantages": torch.tensor([0.5, -1.5, 0.5, 1.0]),
+        "num_items_in_batch": torch.tensor(8),
+    }
+    merged = merge_equal(batch)
+    assert merged["advantages"].tolist() == [1.0, -1.5, 1.0]
+    assert merged["prompt_ids"].tolist() == [[7, 8], [7, 8], [7, 9]]
+    assert merged["completion_ids"].tolist() == [[1, 2], [1, 3], [1, 2]]
+    assert merged["num_items_in_batch"].item() == 8
+
+
+def test_padding_that_no_row_needs_is_cut():
+    import torch
+
+    batch = {
+        "prompt_ids": torch.tensor([[0, 0, 5], [0, 6, 7]]),
+        "prompt_mask": torch.tensor([[0, 0, 1], [0, 1, 1]]),
+        "completion_ids": torch.tensor([[1, 2, 0, 0], [3, 0, 0, 0]]),
+        "completion_mask": torch.tensor([[1, 1, 0, 0], [1, 0, 0, 0]]),
+        "advantages": torch.tensor([1.0, -1.0]),
+    }
+    trimmed = trim_padding(batch)
+    assert trimmed["prompt_ids"].tolist() == [[0, 5], [6, 7]]
+    assert trimmed["prompt_mask"].tolist() == [[0, 1], [1, 1]]
+    assert trimmed["completion_ids"].tolist() == [[1, 2], [3, 0]]
+    assert trimmed["completion_mask"].tolist() == [[1, 1], [1, 0]]
 
 
 # --- training on a tiny model ----------------------------------------------------------------------------------
