@@ -117,7 +117,7 @@ def test_editable_names_what_a_scope_allows() -> None:
 
 
 def test_an_unknown_module_is_refused_with_near_names() -> None:
-    with pytest.raises(InputError, match="no module 'sole'.*solve"):
+    with pytest.raises(InputError, match=r"no module 'sole'.*solve"):
         ProgramHarness.parse(TEXT).with_instruction("sole", "x")
     with pytest.raises(HarnessError, match="demonstration 1 lacks answer"):
         ProgramHarness.parse(TEXT).with_demos("solve", [{"question": "x"}])
