@@ -58,4 +58,8 @@ def executor_for(kind: str) -> Executor:
         from luthier.executors.graph import GraphExecutor
 
         return GraphExecutor()
-    raise InputError(f"harness kind {kind!r} has no executor", fix="use one of: prompt, graph")
+    if kind == "program":
+        from luthier.executors.program import ProgramExecutor
+
+        return ProgramExecutor()
+    raise InputError(f"harness kind {kind!r} has no executor", fix="use one of: prompt, graph, program")

@@ -22,7 +22,10 @@ from luthier.target import Completion, Request, Usage
 from luthier.tools import TOOLS
 from luthier.values import ToolInputError, Value, majority, plain, render
 
-__all__ = ["GraphExecutor", "calls_bound", "llm_calls_min", "tightest"]
+__all__ = ["CODE_VERSION", "GraphExecutor", "calls_bound", "llm_calls_min", "tightest"]
+
+CODE_VERSION = "graph-1"
+"""Changes whenever this code may run equal graphs differently."""
 
 
 class GraphExecutor:
@@ -38,7 +41,7 @@ class GraphExecutor:
     @property
     def version(self) -> str:
         """Changes whenever equal graphs may run differently: code version and digest of the presets."""
-        return f"graph-1-{presets_digest()}"
+        return f"{CODE_VERSION}-{presets_digest()}"
 
     def start(self, harness: Harness, question: Question, limits: Limits, seed: int) -> Run:
         """Begin a run. Equal arguments give equal requests; of the question only its text is read.

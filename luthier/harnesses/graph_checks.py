@@ -63,18 +63,23 @@ def node_kind(node: Node) -> str:
     return "tool" if node.name in TOOLS else "llm"
 
 
-def check_names(document: Document) -> Names:
+def check_names(document: Document, known: Mapping[str, Implementation] | None = None) -> Names:
     """Resolve every name and check inputs, options, limits and types.
+
+    Args:
+        document: The parsed graph.
+        known: Implementations that its nodes may use besides its own impl blocks (default: the presets).
 
     Raises:
         HarnessError: name-clash, unknown-name, missing-impl, bad-option, arity, question-write,
             unknown-state, unknown-node, bad-type or limits-too-high.
     """
-    _check_impl_names(document)
+    known = presets() if known is None else known
+    _check_impl_names(document, known)
     implementations: dict[str, Implementation] = {}
     for node in document.nodes:
         _check_writes(node)
-        implementation = _resolve(document, node)
+        implementation = _resolve(document, node, known)
         if implementation is not None:
             implementations[node.name] = implementation
             _check_llm(node, implementation)
@@ -94,10 +99,10 @@ def _fail(rule: str, problem: str, line: int, field: str, fix: str) -> NoReturn:
     raise HarnessError(problem, rule=rule, line=line, field=field, fix=fix)
 
 
-def _check_impl_names(document: Document) -> None:
+def _check_impl_names(document: Document, known: Mapping[str, Implementation]) -> None:
     for name, block in document.impls.items():
-        if name in TOOLS or name in BUILTINS or name in presets() or name in RESERVED:
-            owner = "tool" if name in TOOLS else "preset" if name in presets() else "word of the language"
+        if name in TOOLS or name in BUILTINS or name in known or name in RESERVED:
+            owner = "tool" if name in TOOLS else "preset" if name in known else "word of the language"
             _fail(
                 "name-clash",
                 f"{name} is already a {owner}",
@@ -117,12 +122,12 @@ def _check_writes(node: Node) -> None:
         _fail("syntax", "one field is written twice", node.line, "writes", "remove one of the two")
 
 
-def _resolve(document: Document, node: Node) -> Implementation | None:
+def _resolve(document: Document, node: Node, known: Mapping[str, Implementation]) -> Implementation | None:
     """The implementation of an llm node; None for tools and builtins."""
     if node.name in document.impls:
         return document.impls[node.name]
-    if node.name in presets():
-        return presets()[node.name]
+    if node.name in known:
+        return known[node.name]
     if node.name in TOOLS or node.name in BUILTINS:
         return None
     if node.options:
@@ -130,7 +135,7 @@ def _resolve(document: Document, node: Node) -> Implementation | None:
         _fail(
             "missing-impl", f"{node.name} has options of an llm node but no implementation", node.line, node.name, fix
         )
-    near = difflib.get_close_matches(node.name, [*document.impls, *presets(), *TOOLS, *BUILTINS], n=3)
+    near = difflib.get_close_matches(node.name, [*document.impls, *known, *TOOLS, *BUILTINS], n=3)
     fix = f"did you mean {', '.join(near)}?" if near else f"use a tool ({', '.join(TOOLS)}), a preset or an impl block"
     _fail("unknown-name", f"there is no impl block, preset, tool or builtin {node.name}", node.line, node.name, fix)
 
