@@ -26,7 +26,7 @@ from luthier.harnesses.document import (
 from luthier.harnesses.guards import operands
 from luthier.harnesses.implementation import MAX_TOKENS_CEILING, TEMPERATURE_CEILING, Implementation
 from luthier.harnesses.presets import presets
-from luthier.tools import TOOLS
+from luthier.tools import ALL_TOOLS
 
 CEILING = Limits(steps=256, visits=64, calls=256, tokens=200_000)
 """Largest limits that a document may ask for (ours); the executor's own limits apply as well."""
@@ -60,7 +60,7 @@ def node_kind(node: Node) -> str:
     """llm, tool, vote or merge; the name of a valid node tells."""
     if node.name in BUILTINS:
         return node.name
-    return "tool" if node.name in TOOLS else "llm"
+    return "tool" if node.name in ALL_TOOLS else "llm"
 
 
 def check_names(document: Document, known: Mapping[str, Implementation] | None = None) -> Names:
@@ -101,8 +101,8 @@ def _fail(rule: str, problem: str, line: int, field: str, fix: str) -> NoReturn:
 
 def _check_impl_names(document: Document, known: Mapping[str, Implementation]) -> None:
     for name, block in document.impls.items():
-        if name in TOOLS or name in BUILTINS or name in known or name in RESERVED:
-            owner = "tool" if name in TOOLS else "preset" if name in known else "word of the language"
+        if name in ALL_TOOLS or name in BUILTINS or name in known or name in RESERVED:
+            owner = "tool" if name in ALL_TOOLS else "preset" if name in known else "word of the language"
             _fail(
                 "name-clash",
                 f"{name} is already a {owner}",
@@ -128,15 +128,19 @@ def _resolve(document: Document, node: Node, known: Mapping[str, Implementation]
         return document.impls[node.name]
     if node.name in known:
         return known[node.name]
-    if node.name in TOOLS or node.name in BUILTINS:
+    if node.name in ALL_TOOLS or node.name in BUILTINS:
         return None
     if node.options:
         fix = f"add a block `impl {node.name}:` with `ask: ...` at the end"
         _fail(
             "missing-impl", f"{node.name} has options of an llm node but no implementation", node.line, node.name, fix
         )
-    near = difflib.get_close_matches(node.name, [*document.impls, *known, *TOOLS, *BUILTINS], n=3)
-    fix = f"did you mean {', '.join(near)}?" if near else f"use a tool ({', '.join(TOOLS)}), a preset or an impl block"
+    near = difflib.get_close_matches(node.name, [*document.impls, *known, *ALL_TOOLS, *BUILTINS], n=3)
+    fix = (
+        f"did you mean {', '.join(near)}?"
+        if near
+        else f"use a tool ({', '.join(ALL_TOOLS)}), a preset or an impl block"
+    )
     _fail("unknown-name", f"there is no impl block, preset, tool or builtin {node.name}", node.line, node.name, fix)
 
 
@@ -169,10 +173,10 @@ def _check_plain(node: Node) -> None:
     if len(node.writes) > 1:
         problem = f"{node.name} gives one value, {len(node.writes)} fields are written"
         _fail("arity", problem, node.line, "writes", "write one field")
-    low, high = (TOOLS[node.name].min_args, TOOLS[node.name].max_args) if node.name in TOOLS else (1, 64)
+    low, high = (ALL_TOOLS[node.name].min_args, ALL_TOOLS[node.name].max_args) if node.name in ALL_TOOLS else (1, 64)
     if not low <= len(node.args) <= high:
         wanted = str(low) if low == high else f"{low} to {high}"
-        signature = TOOLS[node.name].signature if node.name in TOOLS else f"{node.name}(a, b, ...)"
+        signature = ALL_TOOLS[node.name].signature if node.name in ALL_TOOLS else f"{node.name}(a, b, ...)"
         _fail(
             "arity",
             f"{node.name} takes {wanted} inputs, {len(node.args)} given",
@@ -258,12 +262,12 @@ def _check_types(document: Document, names: Names) -> None:
             if several and not declared.type.startswith("list"):
                 problem = f"{name} takes several samples, but is {declared.type}"
                 _fail("bad-type", problem, node.line, name, f"write `state {name}: list[str]`")
-        if node.name in TOOLS:
+        if node.name in ALL_TOOLS:
             _check_tool_inputs(node, kinds)
 
 
 def _check_tool_inputs(node: Node, kinds: Mapping[str, frozenset[str]]) -> None:
-    tool = TOOLS[node.name]
+    tool = ALL_TOOLS[node.name]
     for index, arg in enumerate(node.args):
         possible = kinds[arg.name] if isinstance(arg, Ref) else frozenset({_const_kind(arg)})
         if possible and not any(tool.accepts(index, kind) for kind in possible):
@@ -280,8 +284,8 @@ def _const_kind(arg: Const) -> str:
 
 def _result_kind(node: Node, names: Names) -> str:
     """Kind of a node's result: text where it cannot be known."""
-    if node.name in TOOLS:
-        return TOOLS[node.name].returns
+    if node.name in ALL_TOOLS:
+        return ALL_TOOLS[node.name].returns
     if node.name in BUILTINS:
         return "list" if node.name == "merge" else "text"
     implementation = names.implementations[node.name]
