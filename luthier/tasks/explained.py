@@ -117,7 +117,7 @@ class Explained:
             wrong = f"No queue was given; expected {question.reference!r}."
         else:
             wrong = f"Expected {question.reference!r}, but the answer was {reading.queue[:80]!r}."
-            if plain(reading.queue) not in QUEUES:
+            if reading.queue not in QUEUES:
                 wrong += " Answer with the name of one queue, alone or on a line `Queue:`."
         return Score(0.0, " ".join([wrong, *([_notice(facts)] if facts else []), *remarks]))
 

@@ -36,8 +36,22 @@ impl read:
 """
 
 
-def run(text: str, question: Question, answer: dict[str, str]) -> tuple[RunResult, list[Request]]:
-    """Run a graph; the scripted target answers by the last line of the prompt."""
+PROGRAM = """\
+wiring: |
+  first = retrieve(question)
+  query = next_query(question, first)
+  second = retrieve(query, 1)
+  answer = read(question, second)
+modules:
+  next_query: {inputs: [question, passages], outputs: [query], instruction: Name the town.}
+  read: {inputs: [question, passages], outputs: [answer], instruction: Name the region.}
+"""
+
+
+def run(
+    text: str, question: Question, answer: dict[str, str], *, kind: str = "graph"
+) -> tuple[RunResult, list[Request]]:
+    """Run a harness against rules over the whole prompt; also what it asked."""
     target = ScriptedTarget(list(answer.items()))
     asked: list[Request] = []
 
@@ -46,7 +60,7 @@ def run(text: str, question: Question, answer: dict[str, str]) -> tuple[RunResul
         (completion,) = target.complete([request])
         return completion.text  # type: ignore[union-attr]
 
-    return run_with(parse("graph", text), question, Limits(), reply), asked
+    return run_with(parse(kind, text), question, Limits(), reply), asked
 
 
 @pytest.fixture
@@ -68,6 +82,14 @@ def test_a_two_hop_graph_finds_both_documents_and_the_answer(question: Question)
     assert second.output == lines[gold["documents"][1]]
     assert len(asked) == 2
     assert TwoHop().score(question, result.answer).value == 1.0
+
+
+def test_modules_of_a_program_search_the_same_corpus(question: Question) -> None:
+    rules = {r"Name the town": question.metadata["_gold"]["bridge"], r"Name the region[\s\S]*region of (\w+)": r"\1"}
+    result, asked = run(PROGRAM, question, rules, kind="program")
+    assert (result.outcome, result.answer) == ("ok", question.reference)
+    assert [step.kind for step in result.trace] == ["tool", "llm", "tool", "llm"]
+    assert len(asked) == 2
 
 
 def test_a_graph_that_searches_is_invalid_without_a_corpus_and_costs_nothing() -> None:
