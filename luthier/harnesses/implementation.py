@@ -94,9 +94,10 @@ def load_yaml(text: str, *, first_line: int = 1, field: str) -> Any:
     """
     try:
         return yaml.load(text, Loader=_TextLoader)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         mark = getattr(error, "problem_mark", None)
-        problem = str(getattr(error, "problem", None) or "nested too deep")
+        other = "nested too deep" if isinstance(error, RecursionError) else "an escape names no character"
+        problem = str(getattr(error, "problem", None) or other)
         raise HarnessError(
             f"the block is not readable ({problem})",
             rule="syntax",
@@ -123,7 +124,9 @@ class _TextLoader(yaml.BaseLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if key.value in seen or not isinstance(key, yaml.ScalarNode):
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a field's name is no text", problem_mark=key.start_mark)
+            if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands twice", problem_mark=key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep=deep)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ from luthier.executor import RunResult, executor_for
 from luthier.executors.calls import read_answer
 from luthier.executors.program import ProgramExecutor, module_traces
 from luthier.harness import parse
+from luthier.harnesses.bounds import calls_bound
 from luthier.harnesses.module import Module, check_module, implementation_of
 from luthier.harnesses.program import ProgramHarness
 from luthier.question import Question
@@ -159,3 +162,41 @@ def test_what_a_demonstration_shows_is_read_back(style: str) -> None:
     module = check_module(Module("f", ("question",), ("why", "end", "kind"), "", (demo,), style=style))
     compiled = implementation_of(module)
     assert read_answer(compiled, compiled.shots[0].out) == ["one\n\n  two", "x: y", "-"]
+
+
+ANSWERS = ("", "7", "Answer: x", "A: one\nB: two", "B: two", "no\nB: two\nC: three", "wrong", "a\n\nb")
+
+
+def draw_program(rng: random.Random) -> ProgramHarness:
+    """Two to four modules with one to three outputs, some in a loop, the last one sampled and voted on."""
+    modules = [
+        Module(f"m{n}", ("question",), tuple("abc"[: rng.randint(1, 3)]), style=rng.choice(("chat", "raw")))
+        for n in range(rng.randint(1, 3))
+    ]
+    lines = []
+    for n, module in enumerate(modules, start=1):
+        lines.append(
+            f"{', '.join(f'{name}{n}' for name in module.outputs)} = {module.name}({rng.choice(['question', '7'])})"
+        )
+        if rng.random() < 0.5:
+            lines.append(f'  if a{n} != "7" and visits.n{n} < {rng.randint(2, 4)} -> n{rng.randint(1, n)}')
+    lines += [f"tries = last_one(a{len(modules)}) n=3 temperature=1", "answer = vote(tries)"]
+    return ProgramHarness.of([*modules, Module("last_one", ("x",), ("y",))], "\n".join(lines))
+
+
+def test_random_programs_run_within_their_bounds_and_every_call_is_traced(run: Run) -> None:
+    outcomes: Counter[str] = Counter()
+    unread = 0
+    for seed in range(120):
+        rng = random.Random(seed)
+        program = draw_program(rng)
+        result, batches = run("program", program.text, lambda request, rng=rng: rng.choice(ANSWERS), seed=seed)
+        traces = module_traces(executed(program, result), program)
+        assert sum(map(len, batches)) == len(traces) <= calls_bound(program.graph)
+        outcomes[result.outcome] += 1
+        unread += sum(len(trace.unread) for trace in traces)
+        for trace in traces:
+            assert tuple(trace.demo) == program.module(trace.module).fields
+    assert set(outcomes) <= {"ok", "noop", "incomplete"}
+    assert outcomes["ok"] > 60
+    assert unread > 60

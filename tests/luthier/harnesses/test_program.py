@@ -164,6 +164,10 @@ def wired(*lines: str) -> str:
         ("", "syntax", 1, "no mapping"),
         ("wiring: [", "syntax", 1, "not readable"),
         ("a: &x 1\nb: *x", "syntax", 1, "anchors"),
+        ('wiring: "\\UFFFFFFFF"', "syntax", 1, "names no character"),
+        ("wiring: " + "[" * 5000, "syntax", 1, "nested too deep"),
+        ("wiring: a\nwiring: b", "syntax", 2, "stands twice"),
+        ("? [a]\n: b", "syntax", 1, "name is no text"),
         ("wiring: a\x00", "syntax", 1, "not allowed"),
         ("x" * 40_001, "too-long", 1, "40000"),
         (MODULES, "missing-field", 0, "no wiring"),
@@ -275,3 +279,45 @@ def test_random_programs_are_fixed_points() -> None:
         assert again.modules == program.modules
         texts.add(program.text)
     assert len(texts) > 140
+
+
+NOISE = (
+    ":",
+    "- ",
+    "\n",
+    "[",
+    "}",
+    "  ",
+    "'",
+    '"',
+    "|",
+    ">",
+    "&a",
+    "*a",
+    "?",
+    "!!int",
+    "~",
+    "\t",
+    "=",
+    "->",
+    "---\n",
+    "<<: ",
+)
+
+
+def test_damaged_texts_are_refused_or_read_and_never_crash() -> None:
+    refused, read = [], []
+    for seed in range(300):
+        rng = random.Random(seed)
+        text = TEXT
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(len(text))
+            text = text[:at] + rng.choice(NOISE) + text[at + rng.choice((0, 0, 3)) :]
+        try:
+            read.append(ProgramHarness.parse(text))
+        except HarnessError as error:
+            refused.append(error)
+    assert len(refused) > 100
+    assert len(read) > 10
+    assert all(error.rule and error.field and error.fix for error in refused)
+    assert all(ProgramHarness.parse(program.text) == program for program in read)
