@@ -4,7 +4,8 @@ After DSPy 3.4.1 (optimizers.md 3.2): `LabeledFewShot` (16, `Random(0)`), `Boots
 labelled, 1 round), `BootstrapFewShotWithRandomSearch` (16 candidates after zero-shot, labels only and unshuffled
 bootstrap). A demonstration of a successful run is a candidate for a good step, no proof of one. Ours: a threshold
 of 0 is honoured; which call of a repeated component was taken follows from a seed and stands in the log; the sets
-come from the search's seed, and seed 0 draws as DSPy does.
+come from the search's seed, and seed 0 draws as DSPy does; labels of each component are drawn from the whole rest
+(DSPy draws those of a later component from those of the one before it).
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Bootstrap:
     def sets(self, session: Session, count: int) -> list[Shots]:
         """`count` sets: none, labels only, unshuffled bootstrap, then shuffled ones of `randint(1, max)` runs.
 
-        Shuffled set i uses `Random(i)` under seed 0, as DSPy does, and `Random("seed:set i")` under others. Without
+        Under seed 0 the order of shuffled set i and its size come from `Random(i)` each, as in DSPy. Without
         labels (`max_labelled` 0) the second set is left out, and with no bootstrapping all after it.
         """
         found: list[Shots] = [{}]
@@ -90,10 +91,10 @@ class Bootstrap:
                 found.append(self.bootstrapped(session, session.train, self.max_bootstrapped))
             number = 0
             while len(found) < count:
-                rng = random.Random(number) if session.seed == 0 else session.rng(f"set {number}")
                 order = list(session.train)
-                rng.shuffle(order)
-                found.append(self.bootstrapped(session, order, rng.randint(1, self.max_bootstrapped)))
+                self._rng(session, number).shuffle(order)
+                size = self._rng(session, number).randint(1, self.max_bootstrapped)
+                found.append(self.bootstrapped(session, order, size))
                 number += 1
         return found[:count]
 
@@ -102,6 +103,9 @@ class Bootstrap:
         label = getattr(self.label, "__name__", type(self.label).__name__)
         sizes = {"max_bootstrapped": self.max_bootstrapped, "max_labelled": self.max_labelled}
         return {**sizes, "threshold": self.threshold, "label": label, "at_once": self.at_once}
+
+    def _rng(self, session: Session, number: int) -> random.Random:
+        return random.Random(number) if session.seed == 0 else session.rng(f"set {number}")
 
     def _shot(self, session: Session, component: str, row: Execution) -> list[Demonstration]:
         """One demonstration of a component's steps: of several, half the time the last, else an earlier one."""

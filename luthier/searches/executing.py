@@ -12,14 +12,17 @@ from luthier.execution import Execution, Limits
 from luthier.harness import Harness
 from luthier.ledger import Ledger
 from luthier.meter import Meter
+from luthier.progress import StopSignal
 from luthier.question import Question
 from luthier.search import Candidate, Evaluation
-from luthier.store import Store
-from luthier.target import Target
 from luthier.waves import Scorer
 
 Build = Callable[[Candidate], Harness]
 """Turns a candidate into a harness; raises `HarnessError` when its texts make none."""
+
+
+MeterFor = Callable[[str, str], Meter]
+"""Phase and split -> the meter that pays, with role `target` and account `search`."""
 
 
 class Executed:
@@ -28,34 +31,39 @@ class Executed:
     Args:
         build: Candidate -> harness. A `HarnessError` makes the candidate invalid: it scores 0, and counts.
         scorer: `Task.score`.
-        target, store, ledger: The ledger must count "alone", or a warm store would give a search more steps.
-        method: Name in the ledger.
-        seed: Seed of the search, in the ledger; sampled calls of the target use it too.
+        meter: Makes the meter of a phase and split. Its ledger must count "alone", or a warm store would give a
+            search more steps.
+        seed: Of sampled calls of the target.
         limits: Bounds of one execution.
-        infra_retries: See `luthier.execute.execute`.
+        width, infra_retries, stop: See `luthier.execute.execute`.
 
     Raises:
-        InputError: the ledger counts what was paid.
+        InputError: the meter has another account or role, or its ledger counts what was paid.
     """
 
     def __init__(
         self,
         build: Build,
         scorer: Scorer,
-        target: Target,
-        store: Store,
-        ledger: Ledger,
+        meter: MeterFor,
         *,
-        method: str,
         seed: int = 0,
         limits: Limits | None = None,
+        width: int = 256,
         infra_retries: int = 2,
+        stop: StopSignal | None = None,
     ) -> None:
-        require_alone(ledger)
-        self._build, self._scorer, self._limits = build, scorer, limits or Limits()
-        self._target, self._store, self._ledger = target, store, ledger
-        self._method, self._seed, self._retries = method, seed, infra_retries
-        self._meters: dict[tuple[str, str], Meter] = {}
+        self._build, self._scorer, self._meter, self._seed = build, scorer, meter, seed
+        self._limits, self._width, self._retries, self._stop = limits or Limits(), width, infra_retries, stop
+        example = meter("validation", "validation")
+        require_alone(example.ledger)
+        context = example.context
+        if (context.account, context.role) != ("search", "target"):
+            raise InputError(
+                f"field meter: account {context.account!r}, role {context.role!r}",
+                where="search",
+                fix="make it with account='search' and role='target'",
+            )
 
     def __call__(self, candidate: Candidate, questions: Sequence[Question], phase: str) -> Evaluation:
         """See `luthier.search.Evaluate`."""
@@ -65,7 +73,9 @@ class Executed:
             self._scorer,
             self._meter(phase, split),
             self._limits,
+            width=self._width,
             infra_retries=self._retries,
+            stop=self._stop,
         )
         failed = [row for row in rows if row.outcome == "infra_error"]
         if failed:
@@ -77,7 +87,7 @@ class Executed:
         return Evaluation(candidate.digest, tuple(rows if split == "train" else map(_score_only, rows)))
 
     def worst_case(self, candidate: Candidate, questions: Sequence[Question], phase: str) -> Amount:
-        """See `luthier.search.Evaluate`; seconds at the pace of earlier calls."""
+        """See `luthier.search.Evaluate`; without retries of a server, and seconds at the pace of earlier calls."""
         meter = self._meter(phase, _split(questions))
         return forecast_executions(self._jobs(candidate, questions), meter, self._limits).full
 
@@ -96,21 +106,6 @@ class Executed:
             return self._build(candidate)
         except HarnessError as error:
             return InvalidHarness("candidate", candidate.digest, str(error))
-
-    def _meter(self, phase: str, split: str) -> Meter:
-        if (phase, split) not in self._meters:
-            self._meters[phase, split] = Meter(
-                self._target,
-                self._store,
-                self._ledger,
-                role="target",
-                account="search",
-                method=self._method,
-                phase=phase,
-                split=split,
-                seed=self._seed,
-            )
-        return self._meters[phase, split]
 
 
 def require_alone(ledger: Ledger) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal, Protocol
 
 from luthier.errors import BudgetExhausted, InputError, TargetError
@@ -92,15 +92,13 @@ class Session:
             seed_candidate.text(name)
         self.start, self.scope, self.seed = seed_candidate, scope, seed
         self.train, self.validation = tuple(train), tuple(validation)
-        self.best, self.best_score = seed_candidate, None
+        self.best: Candidate = seed_candidate
+        self.best_score: float | None = None
         self.log, self.budget = log, ledger.budget
         self._evaluate, self._ledger, self._stopping = evaluate, ledger, stopping or WholeSteps()
         self._seen = {seed_candidate.digest}
         self._outcomes: Counter[str] = Counter()
         self._failures = 0
-
-    best: Candidate
-    best_score: float | None
 
     def rng(self, label: str) -> random.Random:
         """A fresh generator for a named choice; depends on seed and label alone."""
@@ -223,7 +221,17 @@ class Session:
         best = "" if self.best_score is None else self.best.digest
         spent = self._ledger.spent("alone")
         row = LogRow(len(self.log.rows), event, candidate, phase, outcome, detail, self.best_score, best, spent)
-        self.log.add(row)
+        self._check_budget(self.log.add(row))
+
+    def _check_budget(self, row: LogRow) -> None:
+        """A replay must not hand out what a larger budget found. Seconds are estimates and may be passed."""
+        over = self.budget.exceeded(replace(row.spent, seconds=None))
+        if over is not None:
+            raise InputError(
+                f"step {row.step} stands at {over[2]:g} {over[0]}, the budget allows {over[1]:g}",
+                where=str(self.log.path),
+                fix="resume with at least the budget that the log was written with, or start another run",
+            )
 
 
 def run(search: Search, session: Session) -> Result:

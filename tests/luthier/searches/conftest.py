@@ -10,6 +10,7 @@ import pytest
 from luthier.budget import Budget
 from luthier.harnesses.prompt import PromptHarness
 from luthier.ledger import Ledger
+from luthier.meter import Meter
 from luthier.question import Question
 from luthier.search import Candidate, Scope
 from luthier.searches.executing import Executed
@@ -44,8 +45,10 @@ def questions(split: str, count: int, first: int) -> list[Question]:
 
 
 def build(candidate: Candidate) -> PromptHarness:
-    shots = "".join(f"{item.inputs[0][1]} -> {item.output}\n" for item in candidate.shots("prompt"))
-    return PromptHarness.parse(f"{candidate.text('prompt')}\n{shots}{{question}}")
+    texts = " ".join(text for _, text in candidate.texts)
+    items = [item for _, shots in candidate.demonstrations for item in shots]
+    shots = "".join(f"{item.inputs[0][1]} -> {item.output}\n" for item in items)
+    return PromptHarness.parse(f"{texts}\n{shots}{{question}}")
 
 
 class Toy:
@@ -64,10 +67,19 @@ class Toy:
 
     def session(self, budget=None, *, seed=0, name="run", demonstrations=False, target=None, ledger=None, **options):
         ledger = ledger or self.ledger(budget, name)
-        evaluate = Executed(build, score, target or self.target, self.store, ledger, method="m", seed=seed)
-        scope = Scope(("prompt",), demonstrations=demonstrations, feedback=options.pop("feedback", "text"))
+        evaluate = self.executed(self.meters(ledger, target), seed)
+        scope = Scope(self.start.components, demonstrations=demonstrations, feedback=options.pop("feedback", "text"))
         log = SearchLog(self.folder / f"{name}.jsonl")
         return Session(self.start, scope, self.train, self.validation, evaluate, ledger, log, seed=seed, **options)
+
+    def executed(self, meters, seed=0) -> Executed:
+        return Executed(build, score, meters, seed=seed)
+
+    def meters(self, ledger, target=None, **context):
+        options = {"role": "target", "account": "search", "method": "m", **context}
+        return lambda phase, split: Meter(
+            target or self.target, self.store, ledger, phase=phase, split=split, **options
+        )
 
     def search(self, search, budget=None, **options):
         return run(search, self.session(budget, **options))

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from luthier.budget import Budget
 from luthier.errors import BudgetExhausted, InputError, TargetError
 from luthier.meter import Meter
+from luthier.search import Candidate
 from luthier.searches.grammar import GrammarProposer
 from luthier.searches.llm_proposer import ModelProposer
 from luthier.searches.reflective import Reflective
@@ -160,6 +162,34 @@ def test_a_larger_budget_goes_on_where_the_smaller_one_stopped(toys):
     assert grown.bill() == whole.bill()
 
 
+def test_a_smaller_budget_cannot_claim_what_a_larger_one_found(toy):
+    toy.search(GRAMMAR, Budget(rollouts=60))
+    with pytest.raises(InputError, match="the budget allows 25"):
+        toy.search(GRAMMAR, Budget(rollouts=25))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_search_with_a_model_goes_on_as_if_it_had_not_stopped(toys, temperature):
+    """The writer's text differs from prompt to prompt, and equal prompts at temperature 0 are paid each time."""
+
+    def write(request):
+        number = len(request.prompt[0].content) + request.seed
+        return ("Write only the answer.", "Read the whole question.", "Take small steps.", "")[number % 4]
+
+    logs, bills = [], []
+    for name, budgets in (("whole", (90,)), ("grown", (20, 45, 90))):
+        toy = toys(name)
+        for rollouts in budgets:
+            ledger = toy.ledger(Budget(rollouts=rollouts))
+            writer = replace(proposer(toy, ledger, write), temperature=temperature)
+            toy.search(Reflective(writer, SelectBest(), NotWorse(), batch=6), ledger=ledger)
+        logs.append(toy.log())
+        bills.append(toy.bill())
+    assert logs[0] == logs[1]
+    assert bills[0] == bills[1]
+    assert logs[0].count('"propose"') > 5
+
+
 def test_a_replay_with_other_settings_is_refused(toy):
     toy.search(GRAMMAR, Budget(rollouts=25))
     with pytest.raises(InputError, match="differs from the logged one"):
@@ -179,6 +209,25 @@ def test_a_replay_with_other_settings_is_refused(toy):
 )
 def test_other_parts_search_too(toy, search):
     assert toy.search(search).score > 0.25
+
+
+@pytest.mark.parametrize(("components", "together"), [("round_robin", 1), ("all", 2)])
+def test_components_are_edited_in_turn_or_together(toy, components, together):
+    toy.start = Candidate.make({"first": "Read.", "second": "Answer."})
+    result = toy.search(Reflective(GrammarProposer(), SelectBest(), components=components, iterations=12))
+    proposals = [row for row in result.rows if row.event == "propose"]
+    by_iteration, last = [], None
+    for row in proposals:
+        if last != row.step - 1:
+            by_iteration.append([])
+        by_iteration[-1].append(row.detail["component"])
+        last = row.step
+    if together == 2:
+        assert all(names == ["first", "second"] for names in by_iteration)
+    else:
+        assert [names[0] for names in by_iteration] == (["first", "second"] * 6)[: len(by_iteration)]
+    assert len(by_iteration) >= 6
+    assert result.score > 0.25
 
 
 def test_a_search_without_an_end_is_refused(toy):
