@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from luthier.candidate import Demonstration
 from luthier.execution import Execution
 from luthier.question import Question
-from luthier.search import Candidate, Demonstration
 from luthier.searches.credit import readable, readable_inputs
 from luthier.searches.session import Session
 
@@ -163,10 +163,3 @@ class RandomSets:
             if candidate.digest not in seen:
                 seen.add(candidate.digest)
                 session.validate(candidate)
-
-
-def with_choice(start: Candidate, texts: Mapping[str, str], shots: Mapping[str, Sequence[Demonstration]]) -> Candidate:
-    """A child of `start` with these texts, and these demonstrations for the components named."""
-    return Candidate.make(
-        {**dict(start.texts), **texts}, {**dict(start.demonstrations), **shots}, parents=(start.digest,)
-    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from luthier.budget import Amount
+from luthier.candidate import Candidate
 from luthier.errors import HarnessError, InputError, TargetError
 from luthier.execute import InvalidHarness, Job, execute, forecast_executions
 from luthier.execution import Execution, Limits
@@ -14,7 +15,7 @@ from luthier.ledger import Ledger
 from luthier.meter import Meter
 from luthier.progress import StopSignal
 from luthier.question import Question
-from luthier.search import Candidate, Evaluation
+from luthier.search import Evaluation
 from luthier.waves import Scorer
 
 Build = Callable[[Candidate], Harness]

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from luthier.candidate import Candidate
 from luthier.errors import InputError
-from luthier.search import Candidate, Draft, Evidence
+from luthier.search import Draft, Evidence
 
 Symptom = Literal["nothing", "too long", "wrapped", "wrong", "right"]
 """What one piece of evidence shows; see `symptom`."""

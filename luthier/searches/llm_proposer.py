@@ -12,9 +12,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from luthier.candidate import Candidate
 from luthier.errors import InputError
 from luthier.meter import Meter
-from luthier.search import Candidate, Draft, Evidence
+from luthier.search import Draft, Evidence
 from luthier.target import Failure, Message, Request
 
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)

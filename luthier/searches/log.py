@@ -62,11 +62,11 @@ class SearchLog:
             StoreError: the file cannot be written.
         """
         old = self.replayed
+        row = LogRow.from_row(json.loads(_line(row)))
         if old is None:
             self._append(row)
         else:
-            new = LogRow.from_row(json.loads(_line(row)))
-            if replace(new, spent=old.spent) != old:
+            if replace(row, spent=old.spent) != old:
                 raise InputError(
                     f"step {row.step} ({row.event} {row.phase} {row.outcome}) differs from the logged one"
                     f" ({old.event} {old.phase} {old.outcome})",

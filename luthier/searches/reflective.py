@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from luthier.candidate import Candidate
 from luthier.errors import InputError
-from luthier.search import Acceptance, Candidate, Credit, Evaluation, Proposer, Selector
+from luthier.search import Acceptance, Credit, Evaluation, Proposer, Selector
 from luthier.searches.batches import epoch_batch
 from luthier.searches.credit import OutcomeCredit
 from luthier.searches.selectors import ParetoFront, StrictImprovement

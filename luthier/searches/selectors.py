@@ -90,24 +90,19 @@ def fronts(scores: Scores) -> list[frozenset[int]]:
 def survivors(scores: Scores) -> list[int]:
     """Members of fronts that no other survivor can replace everywhere, in order.
 
-    From the lowest mean up: a candidate goes when each of its fronts holds another one that is still there, and the
-    round starts again. This prunes like a set cover and is not dominance of score vectors. Of equal means the
-    candidate of the earlier front is looked at first, then the earlier candidate, as in gepa 0.1.4 for up to
-    eight candidates (beyond, its order of equal means is that of a hash table).
+    From the lowest mean up: a candidate goes when each of its fronts holds another one that is still there. One pass
+    is enough (gepa starts again after each): what leaves makes nobody else replaceable. This prunes like a set cover
+    and is not dominance of score vectors. Of equal means the candidate of the earlier front is looked at first, then
+    the earlier candidate, as in gepa 0.1.4 for up to eight candidates (beyond, a hash table orders them there).
     """
     fields = fronts(scores)
     staying = set().union(*fields)
     first = {candidate: min(n for n, field in enumerate(fields) if candidate in field) for candidate in sorted(staying)}
     order = sorted(first, key=lambda candidate: (math.fsum(scores[candidate]), first[candidate], candidate))
-    removed = True
-    while removed:
-        removed = False
-        for candidate in order:
-            own = [field for field in fields if candidate in field]
-            if candidate in staying and all((field & staying) - {candidate} for field in own):
-                staying.remove(candidate)
-                removed = True
-                break
+    for candidate in order:
+        own = [field for field in fields if candidate in field]
+        if all((field & staying) - {candidate} for field in own):
+            staying.remove(candidate)
     return sorted(staying)
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Literal, Protocol
 
+from luthier.candidate import Candidate
 from luthier.errors import BudgetExhausted, InputError, TargetError
 from luthier.ledger import Ledger
 from luthier.question import Question
 from luthier.search import (
-    Candidate,
     Draft,
     DraftOutcome,
     Evaluate,
@@ -23,10 +23,10 @@ from luthier.search import (
     Result,
     Scope,
     StoppingRule,
-    WholeSteps,
 )
 from luthier.searches.executing import require_alone
 from luthier.searches.log import SearchLog
+from luthier.searches.stopping import WholeSteps
 
 PATIENCE = 3
 """Machine failures of a proposer in a row that end a search (ours; gepa 0.1.4 goes on until the budget is gone)."""

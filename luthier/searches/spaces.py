@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from luthier.search import Credit, Demonstration, Proposer
+from luthier.candidate import Demonstration
+from luthier.search import Credit, Proposer
 from luthier.searches.batches import epoch_batch
 from luthier.searches.credit import OutcomeCredit
 from luthier.searches.demonstrations import Bootstrap

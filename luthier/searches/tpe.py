@@ -18,9 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from luthier.candidate import Candidate, Demonstration
 from luthier.errors import InputError
-from luthier.search import Candidate, Demonstration
-from luthier.searches.demonstrations import with_choice
 from luthier.searches.session import Session
 
 RANDOM_TRIALS = 10
@@ -53,7 +52,9 @@ class Space:
         index = {name: value for (name, _), value in zip(self.variables, choice, strict=True)}
         texts = {name: items[index.get(f"instruction {name}", 0)] for name, items in sorted(self.texts.items())}
         shots = {name: items[index.get(f"demonstrations {name}", 0)] for name, items in sorted(self.shots.items())}
-        return with_choice(start, texts, shots)
+        return Candidate.make(
+            {**dict(start.texts), **texts}, {**dict(start.demonstrations), **shots}, parents=(start.digest,)
+        )
 
 
 class TpeSampler:

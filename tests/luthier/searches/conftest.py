@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from luthier.budget import Budget
+from luthier.candidate import Candidate
 from luthier.harnesses.prompt import PromptHarness
 from luthier.ledger import Ledger
 from luthier.meter import Meter
 from luthier.question import Question
-from luthier.search import Candidate, Scope
+from luthier.search import Scope
 from luthier.searches.executing import Executed
 from luthier.searches.grammar import GrammarProposer
 from luthier.searches.log import SearchLog

@@ -3,8 +3,9 @@ import random
 import pytest
 
 from luthier.budget import Amount
+from luthier.candidate import Candidate
 from luthier.execution import Execution, Step
-from luthier.search import Candidate, Evaluation, Scope
+from luthier.search import Evaluation, Scope
 from luthier.searches.demonstrations import Bootstrap, RandomSets, reference_label
 from luthier.searches.log import SearchLog
 from luthier.searches.session import Session

@@ -2,9 +2,10 @@ import random
 
 import pytest
 
+from luthier.candidate import Candidate
 from luthier.errors import InputError
 from luthier.meter import Meter
-from luthier.search import Candidate, Evidence
+from luthier.search import Evidence
 from luthier.searches.grammar import SLOTS, GrammarProposer, Part, Slot, symptom
 from luthier.searches.llm_proposer import ModelProposer, reflection, unfenced
 

@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import pytest
 
-from luthier.budget import Budget
+from luthier.budget import Budget, Price
+from luthier.candidate import Candidate
 from luthier.errors import BudgetExhausted, InputError, TargetError
+from luthier.ledger import Ledger
 from luthier.meter import Meter
-from luthier.search import Candidate
 from luthier.searches.grammar import GrammarProposer
 from luthier.searches.llm_proposer import ModelProposer
 from luthier.searches.reflective import Reflective
@@ -89,6 +90,14 @@ def test_no_limit_is_overshot_and_what_was_found_counts(toys, free, limits):
     assert result.score == free.rows[steps - 1].best
 
 
+def test_a_price_is_not_overshot_either(toy):
+    ledger = Ledger(toy.store, Budget(price=0.02), run="run", prices={"target": Price(10.0, 10.0)}, counts="alone")
+    result = toy.search(GRAMMAR, ledger=ledger)
+    assert result.reason.startswith("price: 0.02 allowed")
+    assert 0.01 < ledger.spent("alone").price <= 0.02
+    assert result.curve("price")[-1][0] <= 0.02
+
+
 def test_the_ledger_stops_a_search_behind_every_rule(toy):
     class Never:
         def reason(self, budget, spent, need, steps):
@@ -124,13 +133,13 @@ class Mortal:
 @pytest.mark.parametrize("batch", [1, 2, 6, 13])
 def test_killed_and_replayed_ends_as_if_it_had_not_been(toys, batch):
     whole, killed = toys("whole"), toys("killed")
-    whole.search(GRAMMAR, TOKENS)
+    expected = whole.search(GRAMMAR, TOKENS)
     mortal = Mortal(killed.target, batch)
     with pytest.raises(KilledError):
         killed.search(GRAMMAR, TOKENS, target=mortal)
     assert len(rows_of(killed.log())) < len(rows_of(whole.log()))
     calls = killed.target.calls
-    killed.search(GRAMMAR, TOKENS, target=mortal)
+    assert killed.search(GRAMMAR, TOKENS, target=mortal) == expected
     assert killed.log() == whole.log()
     assert killed.bill() == whole.bill()
     assert killed.target.calls == whole.target.calls > calls
@@ -157,7 +166,9 @@ def test_a_larger_budget_goes_on_where_the_smaller_one_stopped(toys):
     whole, grown = toys("whole"), toys("grown")
     whole.search(GRAMMAR, Budget(rollouts=60))
     grown.search(GRAMMAR, Budget(rollouts=25))
-    grown.search(GRAMMAR, Budget(rollouts=60))
+    rows = grown.search(GRAMMAR, Budget(rollouts=60)).rows
+    assert [row.spent.rollouts for row in rows] == sorted(row.spent.rollouts for row in rows)
+    assert rows[1].spent.rollouts == len(grown.validation)
     assert grown.log() == whole.log()
     assert grown.bill() == whole.bill()
 

@@ -6,12 +6,12 @@ from luthier.budget import Budget
 from luthier.errors import InputError
 from luthier.ledger import Ledger
 from luthier.question import Question
-from luthier.search import WholeSteps
 from luthier.searches.batches import epoch_batch
 from luthier.searches.credit import OutcomeCredit
 from luthier.searches.demonstrations import reference_label
 from luthier.searches.log import SearchLog
 from luthier.searches.session import SearchStopped
+from luthier.searches.stopping import WholeSteps
 
 
 def test_validation_gives_scores_only_and_training_everything(toy):

@@ -161,7 +161,7 @@ for _ in range(30):
     print(choice)
 
 import random
-from luthier.search import Candidate
+from luthier.candidate import Candidate
 from luthier.searches.grammar import GrammarProposer
 from luthier.searches.selectors import ParetoFront
 rng = random.Random("seed:label")
