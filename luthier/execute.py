@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from luthier.errors import BudgetExhausted
 from luthier.execution import Execution, Limits
 from luthier.harnesses.bounds import calls_bound
-from luthier.harnesses.graph import GraphHarness
+from luthier.harnesses.program import graph_of
 from luthier.job import InvalidHarness, Job, execution_key
 from luthier.ledger import Amount, Forecast
 from luthier.meter import Meter, timed
@@ -120,4 +120,5 @@ def _later(job: Job, first: Sequence[Request], meter: Meter, limits: Limits) -> 
 
 
 def _calls_bound(job: Job, limits: Limits) -> int:
-    return calls_bound(job.harness, limits) if isinstance(job.harness, GraphHarness) else 1
+    graph = graph_of(job.harness)
+    return calls_bound(graph, limits) if graph is not None else 1

@@ -26,7 +26,7 @@ class RunResult:
 Run = Generator[Sequence[Request], Sequence[Completion], RunResult]
 """A run in progress: it yields the requests that it needs at once, is sent their completions in the
 same order, and returns its result. It never calls a target, never raises for a harness's own fault,
-and reads nothing of the question but its text (no reference)."""
+and reads nothing of the question but its text and the corpus that it names (no reference)."""
 
 
 class Executor(Protocol):
@@ -58,4 +58,8 @@ def executor_for(kind: str) -> Executor:
         from luthier.executors.graph import GraphExecutor
 
         return GraphExecutor()
-    raise InputError(f"harness kind {kind!r} has no executor", fix="use one of: prompt, graph")
+    if kind == "program":
+        from luthier.executors.program import ProgramExecutor
+
+        return ProgramExecutor()
+    raise InputError(f"harness kind {kind!r} has no executor", fix="use one of: prompt, graph, program")

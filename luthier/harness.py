@@ -42,4 +42,8 @@ def parse(kind: str, text: str) -> Harness:
         from luthier.harnesses.graph import GraphHarness
 
         return GraphHarness.parse(text)
-    raise InputError(f"harness kind {kind!r} is unknown", fix="use one of: prompt, graph")
+    if kind == "program":
+        from luthier.harnesses.program import ProgramHarness
+
+        return ProgramHarness.parse(text)
+    raise InputError(f"harness kind {kind!r} is unknown", fix="use one of: prompt, graph, program")

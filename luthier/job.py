@@ -48,4 +48,6 @@ def execution_key(job: Job, fingerprint: str, limits: Limits) -> str:
     harness = job.harness
     version = "invalid" if isinstance(harness, InvalidHarness) else executor_for(harness.kind).version
     parts = [harness.digest, job.question.id, fingerprint, version, SCORING_VERSION, job.seed, asdict(limits)]
+    if job.question.corpus:  # not part of the question's id; keys of questions without one stay as they were
+        parts.append(job.question.corpus)
     return digest_text(json.dumps(parts))

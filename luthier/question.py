@@ -29,7 +29,9 @@ class Question:
         text: What the target may read.
         reference: The reference answer; never shown to a harness or a generator.
         split: train, validation or test.
-        metadata: JSON values that scoring needs (choices, permutation, tolerance, tests).
+        metadata: JSON values that scoring needs (choices, permutation, tolerance, tests). `corpus` names the documents
+            that the question's tools search. Keys that begin with `_` are for scorers, tests and measurements of
+            difficulty alone: no harness, generator or method may read them.
     """
 
     id: str
@@ -63,6 +65,11 @@ class Question:
             split=split,
             metadata=dict(metadata or {}),
         )
+
+    @property
+    def corpus(self) -> str:
+        """Reference of the corpus that its tools search (name@digest), empty when it has none."""
+        return str(self.metadata.get("corpus", ""))
 
     def to_row(self) -> dict[str, Any]:
         """The JSON object of this question, keys in declaration order."""

@@ -1,10 +1,14 @@
-"""`TOOLS`: the pure functions that a graph's tool nodes may call. No tokens, no clock, no files, no randomness.
+"""`TOOLS` and `CORPUS_TOOLS`: the pure functions that a graph's tool nodes may call. No tokens, clock, files or
+randomness.
 
 The set is small and orthogonal on purpose [ours]: each tool does one thing that a small model does badly and
 that a frozen answer can depend on (arithmetic, letters, order, dates, look-up), so that a chain of two says
 something that no single tool says. What guards already do (compare) and what `merge` and `vote` already do
 (join, majority) is left out. Inputs may be plain texts, as a model writes them; each parameter names the
 parser that reads them (`luthier.values`).
+
+A corpus tool is as pure, but reads the corpus that the question names besides its inputs; the executor binds it
+(docs/decisions/005-task-tools.md).
 """
 
 from __future__ import annotations
@@ -12,11 +16,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 from luthier.arithmetic import evaluate
+from luthier.retrieval import Corpus, render_hits
 from luthier.values import (
     Number,
     ToolInputError,
@@ -52,6 +58,9 @@ _ACCEPTS: dict[str, frozenset[str]] = {
 """Which results may be readable by which parser; what is missing here can never be read (a certain mismatch)."""
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DEFAULT_HITS = 3
+"""Passages of one `retrieve` (ours, not tuned)."""
+MAX_HITS = 10
 _LETTER_IN = re.compile(r"""^\s*["']?(\w)["']?\s+in\s+(.+)$""", re.DOTALL)
 
 
@@ -80,6 +89,7 @@ class Tool:
         parameters: Inputs in order. returns: Kind of result: int, number, list or text.
         function: The function over parsed inputs.
         examples: (inputs as texts, rendered result); every one of them is a test.
+        needs_corpus: The function takes the question's corpus first; `bind` gives it one.
     """
 
     name: str
@@ -88,6 +98,7 @@ class Tool:
     returns: str
     function: Callable[..., Value]
     examples: tuple[tuple[tuple[str, ...], str], ...]
+    needs_corpus: bool = False
 
     @property
     def min_args(self) -> int:
@@ -117,8 +128,10 @@ class Tool:
         """Parse the inputs and compute.
 
         Raises:
-            ToolInputError: wrong number of inputs, or one that its parser cannot read.
+            ToolInputError: wrong number of inputs, one that its parser cannot read, or no corpus where it needs one.
         """
+        if self.needs_corpus:
+            raise ToolInputError(f"{self.name} searches the question's corpus, and this question has none")
         if not self.min_args <= len(args) <= self.max_args:
             raise ToolInputError(f"{self.signature} got {len(args)} inputs")
         parsed = [_PARSERS[self.parameter(i).type](value) for i, value in enumerate(args)]
@@ -126,6 +139,12 @@ class Tool:
         if self.parameters[-1].many and len(parsed) > fixed:
             parsed[fixed:] = [[item for items in parsed[fixed:] for item in items]]
         return self.function(*parsed)
+
+    def bind(self, corpus: Corpus) -> Tool:
+        """The same tool over one corpus; a tool that needs none is itself."""
+        if not self.needs_corpus:
+            return self
+        return replace(self, function=partial(self.function, corpus), needs_corpus=False)
 
 
 def _count(first: str, second: str = "") -> int:
@@ -198,6 +217,13 @@ def _search(text: str, query: str) -> str:
     return sentences[overlaps.index(max(overlaps))]
 
 
+def _retrieve(corpus: Corpus, query: str, count: int = DEFAULT_HITS) -> str:
+    """The passages as text, one a line; empty when no passage shares a word with the query."""
+    if not 1 <= count <= MAX_HITS:
+        raise ToolInputError(f"retrieve gives 1 to {MAX_HITS} passages, {count} asked for")
+    return render_hits(corpus.search(query, count))
+
+
 def _tool(
     name: str,
     about: str,
@@ -264,4 +290,21 @@ def _end_number(text: str) -> Number:
 
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
-"""Every tool by name, sorted by name."""
+"""Every tool that computes from its inputs alone, by name, sorted by name."""
+
+CORPUS_TOOLS: dict[str, Tool] = {
+    "retrieve": Tool(
+        name="retrieve",
+        about=f"the best passages of the question's corpus for a query ({DEFAULT_HITS} unless told)",
+        parameters=(Parameter("query", "text"), Parameter("count", "int", optional=True)),
+        returns="text",
+        function=_retrieve,
+        examples=(),
+        needs_corpus=True,
+    )
+}
+"""Tools that also read the question's corpus, by name. Apart from `TOOLS`: most questions have no corpus, so random
+graphs, variations and the descriptions given to generators do not use them."""
+
+ALL_TOOLS: dict[str, Tool] = dict(sorted({**TOOLS, **CORPUS_TOOLS}.items()))
+"""What a tool node may be called; a graph may name all of them."""

@@ -89,6 +89,8 @@ def read_answer(implementation: Implementation, text: str) -> Value:
     With `reasoning: cot` only what follows the last "Answer:" is read, or the last line when there is none.
     """
     text = text.strip()
+    if implementation.labels:
+        return read_labelled(implementation, text)
     if implementation.reasoning == "cot":
         text = _after_thinking(text, implementation.parse)
     if implementation.parse == "text":
@@ -108,6 +110,42 @@ def read_answer(implementation: Implementation, text: str) -> Value:
         except ToolInputError:
             return []
     return _read_json(text)
+
+
+def read_labelled(implementation: Implementation, text: str) -> Value:
+    """The outputs of a program's module.
+
+    One output is the whole text without its own label. Several are found by their labels at line starts, in any
+    case and with markdown signs around them; a value goes on until the next label. What stands before the first
+    label belongs to the first output of a raw module, whose prompt ends with that label, and to none else. Of
+    a label that comes again the first text counts; an output that is not found is "".
+
+    Args:
+        implementation: One with `labels`.
+        text: The completion, stripped.
+    """
+    labels = implementation.labels
+    pattern = _label_line(labels)
+    if len(labels) == 1:
+        match = pattern.match(text)
+        return text[match.end() :].strip() if match else text
+    parts: list[tuple[str, list[str]]] = [(labels[0].casefold() if implementation.style == "raw" else "", [])]
+    for line in text.split("\n"):
+        match = pattern.match(line)
+        if match:
+            parts.append((match.group(1).casefold(), [line[match.end() :]]))
+        else:
+            parts[-1][1].append(line)
+    found: dict[str, str] = {}
+    for label, lines in parts:
+        if value := "\n".join(lines).strip():
+            found.setdefault(label, value)
+    return [found.get(label.casefold(), "") for label in labels]
+
+
+def _label_line(labels: Sequence[str]) -> re.Pattern[str]:
+    names = "|".join(re.escape(label) for label in sorted(labels, key=lambda label: (-len(label), label)))
+    return re.compile(rf"[\s*_#>-]*({names})[*_]*\s*:[*_]*[ \t]*", re.IGNORECASE)
 
 
 def _after_thinking(text: str, parse: str) -> str:

@@ -18,11 +18,16 @@ from luthier.harnesses.guards import holds
 from luthier.harnesses.presets import presets_digest
 from luthier.harnesses.supersteps import Frontier
 from luthier.question import Question
+from luthier.retrieval import Corpus
 from luthier.target import Completion, Request, Usage
-from luthier.tools import TOOLS
+from luthier.tasks.corpora import open_corpus
+from luthier.tools import ALL_TOOLS, CORPUS_TOOLS
 from luthier.values import ToolInputError, Value, majority, plain, render
 
-__all__ = ["GraphExecutor", "calls_bound", "llm_calls_min", "tightest"]
+__all__ = ["CODE_VERSION", "GraphExecutor", "calls_bound", "llm_calls_min", "tightest"]
+
+CODE_VERSION = "graph-1"
+"""Changes whenever this code may run equal graphs differently."""
 
 
 class GraphExecutor:
@@ -38,17 +43,20 @@ class GraphExecutor:
     @property
     def version(self) -> str:
         """Changes whenever equal graphs may run differently: code version and digest of the presets."""
-        return f"graph-1-{presets_digest()}"
+        return f"{CODE_VERSION}-{presets_digest()}"
 
     def start(self, harness: Harness, question: Question, limits: Limits, seed: int) -> Run:
-        """Begin a run. Equal arguments give equal requests; of the question only its text is read.
+        """Begin a run. Equal arguments give equal requests; of the question only its text and corpus are read.
+
+        A graph with a corpus tool is `invalid` for a question without a corpus, before it costs anything.
 
         Raises:
-            InputError: the harness is no graph.
+            InputError: the harness is no graph, or the question's corpus cannot be opened.
         """
         if not isinstance(harness, GraphHarness):
             raise InputError(f"a {harness.kind} harness is no graph", fix="use luthier.executor.executor_for(kind)")
-        return _GraphRun(harness, question.text, tightest(limits, harness), seed).run()
+        corpus = open_corpus(question.corpus) if question.corpus and _searches(harness) else None
+        return _GraphRun(harness, question.text, corpus, tightest(limits, harness), seed).run()
 
 
 def tightest(limits: Limits, graph: GraphHarness) -> Limits:
@@ -77,8 +85,8 @@ class _Work:
 class _GraphRun:
     """One run in progress."""
 
-    def __init__(self, graph: GraphHarness, question: str, limits: Limits, seed: int) -> None:
-        self._graph, self._limits, self._seed = graph, limits, seed
+    def __init__(self, graph: GraphHarness, question: str, corpus: Corpus | None, limits: Limits, seed: int) -> None:
+        self._graph, self._corpus, self._limits, self._seed = graph, corpus, limits, seed
         self._memory = Memory(graph.states, question)
         self._visits: dict[str, int] = {}
         self._trace: list[Step] = []
@@ -86,6 +94,8 @@ class _GraphRun:
         self._requested = 0
 
     def run(self) -> Run:
+        if self._corpus is None and _searches(self._graph):
+            return self._end("invalid", error="the graph searches a corpus, and the question has none")
         position = self._graph.topology.start()
         while position.frontier:
             nodes = [self._graph.nodes[index] for index in position.frontier]
@@ -148,7 +158,7 @@ class _GraphRun:
         for work in works:
             try:
                 if work.kind != "llm":
-                    work.output = plain(_compute(work))
+                    work.output = plain(_compute(work, self._corpus))
                 self._write(work)
             except ToolInputError as error:
                 failure = failure or ToolInputError(f"node {work.node.id}: {error}")
@@ -179,9 +189,14 @@ class _GraphRun:
         return RunResult(outcome, answer, error, tuple(self._trace))
 
 
-def _compute(work: _Work) -> Value:
+def _searches(graph: GraphHarness) -> bool:
+    return any(node.name in CORPUS_TOOLS for node in graph.nodes)
+
+
+def _compute(work: _Work, corpus: Corpus | None) -> Value:
     if work.kind == "tool":
-        return TOOLS[work.node.name](*work.inputs)
+        tool = ALL_TOOLS[work.node.name]
+        return (tool if corpus is None else tool.bind(corpus))(*work.inputs)
     items = [item for value in work.inputs for item in (value if isinstance(value, list) else [value])]
     return majority(items) if work.kind == "vote" else items
 

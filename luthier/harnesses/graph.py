@@ -71,8 +71,20 @@ class GraphHarness:
         Raises:
             HarnessError: the text breaks a rule; rule, line, field and fix are named.
         """
-        document = parse_document(text)
-        names = check_names(document)
+        return cls.of(parse_document(text))
+
+    @classmethod
+    def of(cls, document: Document, known: Mapping[str, Implementation] | None = None) -> GraphHarness:
+        """Validate a parsed graph.
+
+        Args:
+            document: The graph.
+            known: Implementations that its nodes may use besides its own impl blocks (default: the presets).
+
+        Raises:
+            HarnessError: as `parse`.
+        """
+        names = check_names(document, known)
         topology = Topology.of(document.nodes)
         walk = check_paths(document.nodes, names.states, topology)
         document = replace(document, nodes=tuple(_without_defaults(n, names.implementations) for n in document.nodes))

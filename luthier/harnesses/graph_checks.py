@@ -26,7 +26,7 @@ from luthier.harnesses.document import (
 from luthier.harnesses.guards import operands
 from luthier.harnesses.implementation import MAX_TOKENS_CEILING, TEMPERATURE_CEILING, Implementation
 from luthier.harnesses.presets import presets
-from luthier.tools import TOOLS
+from luthier.tools import ALL_TOOLS
 
 CEILING = Limits(steps=256, visits=64, calls=256, tokens=200_000)
 """Largest limits that a document may ask for (ours); the executor's own limits apply as well."""
@@ -60,21 +60,26 @@ def node_kind(node: Node) -> str:
     """llm, tool, vote or merge; the name of a valid node tells."""
     if node.name in BUILTINS:
         return node.name
-    return "tool" if node.name in TOOLS else "llm"
+    return "tool" if node.name in ALL_TOOLS else "llm"
 
 
-def check_names(document: Document) -> Names:
+def check_names(document: Document, known: Mapping[str, Implementation] | None = None) -> Names:
     """Resolve every name and check inputs, options, limits and types.
+
+    Args:
+        document: The parsed graph.
+        known: Implementations that its nodes may use besides its own impl blocks (default: the presets).
 
     Raises:
         HarnessError: name-clash, unknown-name, missing-impl, bad-option, arity, question-write,
             unknown-state, unknown-node, bad-type or limits-too-high.
     """
-    _check_impl_names(document)
+    known = presets() if known is None else known
+    _check_impl_names(document, known)
     implementations: dict[str, Implementation] = {}
     for node in document.nodes:
         _check_writes(node)
-        implementation = _resolve(document, node)
+        implementation = _resolve(document, node, known)
         if implementation is not None:
             implementations[node.name] = implementation
             _check_llm(node, implementation)
@@ -94,10 +99,10 @@ def _fail(rule: str, problem: str, line: int, field: str, fix: str) -> NoReturn:
     raise HarnessError(problem, rule=rule, line=line, field=field, fix=fix)
 
 
-def _check_impl_names(document: Document) -> None:
+def _check_impl_names(document: Document, known: Mapping[str, Implementation]) -> None:
     for name, block in document.impls.items():
-        if name in TOOLS or name in BUILTINS or name in presets() or name in RESERVED:
-            owner = "tool" if name in TOOLS else "preset" if name in presets() else "word of the language"
+        if name in ALL_TOOLS or name in BUILTINS or name in known or name in RESERVED:
+            owner = "tool" if name in ALL_TOOLS else "preset" if name in known else "word of the language"
             _fail(
                 "name-clash",
                 f"{name} is already a {owner}",
@@ -117,21 +122,25 @@ def _check_writes(node: Node) -> None:
         _fail("syntax", "one field is written twice", node.line, "writes", "remove one of the two")
 
 
-def _resolve(document: Document, node: Node) -> Implementation | None:
+def _resolve(document: Document, node: Node, known: Mapping[str, Implementation]) -> Implementation | None:
     """The implementation of an llm node; None for tools and builtins."""
     if node.name in document.impls:
         return document.impls[node.name]
-    if node.name in presets():
-        return presets()[node.name]
-    if node.name in TOOLS or node.name in BUILTINS:
+    if node.name in known:
+        return known[node.name]
+    if node.name in ALL_TOOLS or node.name in BUILTINS:
         return None
     if node.options:
         fix = f"add a block `impl {node.name}:` with `ask: ...` at the end"
         _fail(
             "missing-impl", f"{node.name} has options of an llm node but no implementation", node.line, node.name, fix
         )
-    near = difflib.get_close_matches(node.name, [*document.impls, *presets(), *TOOLS, *BUILTINS], n=3)
-    fix = f"did you mean {', '.join(near)}?" if near else f"use a tool ({', '.join(TOOLS)}), a preset or an impl block"
+    near = difflib.get_close_matches(node.name, [*document.impls, *known, *ALL_TOOLS, *BUILTINS], n=3)
+    fix = (
+        f"did you mean {', '.join(near)}?"
+        if near
+        else f"use a tool ({', '.join(ALL_TOOLS)}), a preset or an impl block"
+    )
     _fail("unknown-name", f"there is no impl block, preset, tool or builtin {node.name}", node.line, node.name, fix)
 
 
@@ -164,10 +173,10 @@ def _check_plain(node: Node) -> None:
     if len(node.writes) > 1:
         problem = f"{node.name} gives one value, {len(node.writes)} fields are written"
         _fail("arity", problem, node.line, "writes", "write one field")
-    low, high = (TOOLS[node.name].min_args, TOOLS[node.name].max_args) if node.name in TOOLS else (1, 64)
+    low, high = (ALL_TOOLS[node.name].min_args, ALL_TOOLS[node.name].max_args) if node.name in ALL_TOOLS else (1, 64)
     if not low <= len(node.args) <= high:
         wanted = str(low) if low == high else f"{low} to {high}"
-        signature = TOOLS[node.name].signature if node.name in TOOLS else f"{node.name}(a, b, ...)"
+        signature = ALL_TOOLS[node.name].signature if node.name in ALL_TOOLS else f"{node.name}(a, b, ...)"
         _fail(
             "arity",
             f"{node.name} takes {wanted} inputs, {len(node.args)} given",
@@ -253,12 +262,12 @@ def _check_types(document: Document, names: Names) -> None:
             if several and not declared.type.startswith("list"):
                 problem = f"{name} takes several samples, but is {declared.type}"
                 _fail("bad-type", problem, node.line, name, f"write `state {name}: list[str]`")
-        if node.name in TOOLS:
+        if node.name in ALL_TOOLS:
             _check_tool_inputs(node, kinds)
 
 
 def _check_tool_inputs(node: Node, kinds: Mapping[str, frozenset[str]]) -> None:
-    tool = TOOLS[node.name]
+    tool = ALL_TOOLS[node.name]
     for index, arg in enumerate(node.args):
         possible = kinds[arg.name] if isinstance(arg, Ref) else frozenset({_const_kind(arg)})
         if possible and not any(tool.accepts(index, kind) for kind in possible):
@@ -275,8 +284,8 @@ def _const_kind(arg: Const) -> str:
 
 def _result_kind(node: Node, names: Names) -> str:
     """Kind of a node's result: text where it cannot be known."""
-    if node.name in TOOLS:
-        return TOOLS[node.name].returns
+    if node.name in ALL_TOOLS:
+        return ALL_TOOLS[node.name].returns
     if node.name in BUILTINS:
         return "list" if node.name == "merge" else "text"
     implementation = names.implementations[node.name]

@@ -114,18 +114,19 @@ def _impl_lines(implementation: Implementation, names: tuple[str, ...]) -> list[
             lines.append("  shots:")
             for shot in implementation.shots:
                 pairs = [*shot.values, ("out", shot.out)]
-                item = [line for name, text in pairs for line in _text_lines(name, text, 6)]
+                item = [line for name, text in pairs for line in text_lines(name, text, 6)]
                 lines.extend(["    - " + item[0].lstrip(), *item[1:]])
         elif isinstance(value, tuple):
             lines.append(f"  {field}: [{', '.join(value if field == 'reads' else map(quote, value))}]")
         elif isinstance(value, str):
-            lines.extend(_text_lines(field, value, 2))
+            lines.extend(text_lines(field, value, 2))
         else:
             lines.append(f"  {field}: {json_text(normal_number(value))}")
     return lines
 
 
-def _text_lines(name: str, text: str, indent: int) -> list[str]:
+def text_lines(name: str, text: str, indent: int) -> list[str]:
+    """A YAML field with a text: a block where it has several lines, else plain or in double quotes."""
     pad = " " * indent
     if "\n" in text and not FORBIDDEN.search(text):
         return [f"{pad}{name}: |", *(f"{pad}  {line}".rstrip() for line in text.split("\n"))]

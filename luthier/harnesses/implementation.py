@@ -46,7 +46,11 @@ class Shot:
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """How an llm node asks and reads; every default is filled in. See the module's text for the fields."""
+    """How an llm node asks and reads; every default is filled in. See the module's text for the fields.
+
+    Attributes:
+        labels: Of a program's module alone: names before its answers in the text; no field of an impl block.
+    """
 
     name: str
     reads: tuple[str, ...]
@@ -61,6 +65,7 @@ class Implementation:
     temperature: float = 0.0
     reasoning: str = "direct"
     about: str = ""
+    labels: tuple[str, ...] = field(default=(), repr=False)
     line: int = field(default=0, compare=False, repr=False)
 
 
@@ -89,9 +94,10 @@ def load_yaml(text: str, *, first_line: int = 1, field: str) -> Any:
     """
     try:
         return yaml.load(text, Loader=_TextLoader)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         mark = getattr(error, "problem_mark", None)
-        problem = str(getattr(error, "problem", None) or "nested too deep")
+        other = "nested too deep" if isinstance(error, RecursionError) else "an escape names no character"
+        problem = str(getattr(error, "problem", None) or other)
         raise HarnessError(
             f"the block is not readable ({problem})",
             rule="syntax",
@@ -101,7 +107,7 @@ def load_yaml(text: str, *, first_line: int = 1, field: str) -> Any:
         ) from error
 
 
-def _tidy(text: str) -> str:
+def tidy(text: str) -> str:
     """Without outer space and without spaces at line ends, so that one text has one spelling."""
     return "\n".join(line.rstrip() for line in text.strip().split("\n"))
 
@@ -118,7 +124,9 @@ class _TextLoader(yaml.BaseLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if key.value in seen or not isinstance(key, yaml.ScalarNode):
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a field's name is no text", problem_mark=key.start_mark)
+            if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands twice", problem_mark=key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep=deep)
@@ -185,7 +193,7 @@ class _Reader:
         if not isinstance(value, str):
             raise self._error(field, "is not a text", "write one text")
         self._check_characters(field, value)
-        return _tidy(value)
+        return tidy(value)
 
     def _list(self, field: str) -> tuple[str, ...]:
         value = self._row.get(field, [])
@@ -250,7 +258,7 @@ class _Reader:
                 raise self._error("shots", f"an example has the names {sorted(row)}", f"give {[*reads, 'out']}")
             for name in sorted(row):
                 self._check_characters("shots", row[name])
-            shots.append(Shot(tuple((name, _tidy(row[name])) for name in reads), _tidy(row["out"])))
+            shots.append(Shot(tuple((name, tidy(row[name])) for name in reads), tidy(row["out"])))
         return tuple(shots)
 
     def _placeholders(self, field: str, template: str, reads: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from luthier.errors import HarnessError, InputError
 from luthier.files import digest_text
 from luthier.harnesses.document import BUILTINS
 from luthier.harnesses.implementation import Implementation, load_yaml, read_implementation
-from luthier.tools import TOOLS
+from luthier.tools import ALL_TOOLS
 
 _PATH = Path(__file__).with_name("presets.yaml")
 
@@ -48,7 +48,7 @@ def read_presets(path: Path) -> Mapping[str, Implementation]:
         raise InputError("not a mapping of names to fields", where=str(path), fix="write `name:` and indented fields")
     found: dict[str, Implementation] = {}
     for name in sorted(rows):
-        if name in TOOLS or name in BUILTINS:
+        if name in ALL_TOOLS or name in BUILTINS:
             raise InputError(f"preset {name!r} has the name of a tool or builtin", where=str(path), fix="rename it")
         if not isinstance(rows[name], dict) or not rows[name].get("reads"):
             raise InputError(f"preset {name!r}, field reads: missing", where=str(path), fix="add reads: [question]")

@@ -24,8 +24,8 @@ from luthier.execution import Execution, Limits
 from luthier.executor import RunResult, executor_for
 from luthier.harness import Harness
 from luthier.harnesses.document import Const
-from luthier.harnesses.graph import GraphHarness
 from luthier.harnesses.guards import Comparison, Guard, Junction, Not
+from luthier.harnesses.program import ProgramHarness, graph_of
 from luthier.question import Question
 from luthier.target import Completion, Request, Usage
 from luthier.task import Score
@@ -83,17 +83,19 @@ def _words(text: str) -> str:
 
 def _own_texts(harness: Harness) -> Iterator[str]:
     """Every text in which a harness could hide an answer."""
-    if not isinstance(harness, GraphHarness):
+    graph = graph_of(harness)
+    if graph is None:
         yield harness.text
         return
-    for state in harness.document.states.values():
+    for state in graph.document.states.values():
         yield render(state.initial) if state.initial is not None else ""
-    for node in harness.nodes:
+    for node in graph.nodes:
         yield from (render(arg.value) for arg in node.args if isinstance(arg, Const))
         for branch in node.branches:
             if branch.guard is not None:
                 yield from _guard_constants(branch.guard)
-    for implementation in harness.document.impls.values():
+    own = graph.implementations if isinstance(harness, ProgramHarness) else graph.document.impls
+    for implementation in own.values():
         yield from (implementation.role, implementation.ask, *implementation.choices)
         for shot in implementation.shots:
             yield from (shot.out, *(value for _, value in shot.values))
@@ -117,16 +119,17 @@ def _guard_constants(guard: Guard) -> Iterator[str]:
 
 def _llm_feeds_answer(harness: Harness, execution: Execution) -> bool:
     """Walk the trace with the set of state fields that hold something from the model."""
-    if not isinstance(harness, GraphHarness):
+    graph = graph_of(harness)
+    if graph is None:
         return execution.usage.calls > 0
-    nodes = {node.id: node for node in harness.nodes}
+    nodes = {node.id: node for node in graph.nodes}
     fed: set[str] = set()
     for step in execution.trace:
         node = nodes[step.node]
         if step.kind == "llm" or fed & set(node.reads):
             fed.update(node.writes)
         else:
-            fed.difference_update(name for name in node.writes if harness.states[name].reducer == "overwrite")
+            fed.difference_update(name for name in node.writes if graph.states[name].reducer == "overwrite")
     return "answer" in fed
 
 

@@ -12,10 +12,27 @@ if TYPE_CHECKING:
     from luthier.task import Task
 
 
+def _names(source: str) -> list[str]:
+    """Family names in a source such as "gcd, lcm"."""
+    return [name.strip() for name in source.split(",") if name.strip()]
+
+
 def _mixed(source: str = "") -> Task:
     from luthier.tasks.mixed import MixedSuite
 
-    return MixedSuite([name.strip() for name in source.split(",") if name.strip()])
+    return MixedSuite(_names(source))
+
+
+def _twohop(source: str = "") -> Task:
+    from luthier.tasks.twohop import TwoHop
+
+    return TwoHop(_names(source))
+
+
+def _explained(source: str = "") -> Task:
+    from luthier.tasks.explained import Explained
+
+    return Explained(_names(source))
 
 
 def _gsm8k(source: str = "") -> Task:
@@ -76,9 +93,11 @@ TASKS: dict[str, Callable[..., Task]] = {
     "math": _math,
     "humaneval": _humaneval,
     "sst2": _sst2,
+    "twohop": _twohop,
+    "explained": _explained,
 }
-"""Name -> factory. The argument is where the questions come from: a local file or folder, or a hub id;
-for `mixed`, the names of the families to keep, separated by commas."""
+"""Name -> factory. The argument is where the questions come from: a local file or folder, or a hub id; for the
+generated tasks (`mixed`, `twohop`, `explained`) the names of the families to keep, separated by commas."""
 
 
 def open_task(name: str, source: str = "") -> Task:

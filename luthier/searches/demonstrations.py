@@ -1,0 +1,165 @@
+"""Demonstrations: taken from successful runs and from references, and a random search over sets of them.
+
+After DSPy 3.4.1 (optimizers.md 3.2): `LabeledFewShot` (16, `Random(0)`), `BootstrapFewShot` (4 bootstrapped, 16
+labelled, 1 round), `BootstrapFewShotWithRandomSearch` (16 candidates after zero-shot, labels only and unshuffled
+bootstrap). A demonstration of a successful run is a candidate for a good step, no proof of one. Ours: a threshold
+of 0 is honoured; which call of a repeated component was taken follows from a seed and stands in the log; the sets
+come from the search's seed, and seed 0 draws as DSPy does; labels of each component are drawn from the whole rest
+(DSPy draws those of a later component from those of the one before it).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from luthier.candidate import Demonstration
+from luthier.execution import Execution
+from luthier.question import Question
+from luthier.searches.credit import readable, readable_inputs
+from luthier.searches.session import Session
+
+Shots = dict[str, tuple[Demonstration, ...]]
+Label = Callable[[str, Question], Demonstration | None]
+"""Component and training question -> demonstration from the reference; None where the component has no label."""
+
+
+def reference_label(component: str, question: Question) -> Demonstration:
+    """The question and its reference: right for a component that answers the question itself."""
+    return Demonstration(question.id, (("question", question.text),), question.reference, "labelled")
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """How demonstration sets are made.
+
+    Attributes:
+        max_bootstrapped, max_labelled: DSPy's 4 and 16; a set holds at most the larger of the two a component.
+        threshold: A run with at least this score is a success (DSPy: any score that is not 0).
+        label: Where labelled demonstrations come from.
+        at_once: Training questions that run together (ours). 1 stops after exactly the run that fills a set, as
+            DSPy does; more keep an engine busy and may run up to `at_once - 1` questions too many, which are paid.
+    """
+
+    max_bootstrapped: int = 4
+    max_labelled: int = 16
+    threshold: float = 1.0
+    label: Label = field(default=reference_label)
+    at_once: int = 1
+
+    def labelled(self, session: Session) -> Shots:
+        """Labels only: `Random(0)` sample of each component's labels."""
+        rng = random.Random(0)
+        return self._fill({}, session, session.train, rng, self.max_labelled)
+
+    def bootstrapped(self, session: Session, order: Sequence[Question], size: int) -> Shots:
+        """Run the labelled teacher on questions in order until `size` succeeded; fill up with labels.
+
+        Raises:
+            SearchStopped, BudgetExhausted, TargetError: see `Session.evaluate`.
+        """
+        teacher = session.start.with_shots(self.labelled(session))
+        found: dict[str, list[Demonstration]] = {name: [] for name in session.scope.components}
+        used: list[str] = []
+        place = 0
+        while len(used) < size and place < len(order):
+            questions = order[place : place + self.at_once]
+            place += len(questions)
+            for row in session.evaluate(teacher, questions, "bootstrap").executions:
+                if len(used) < size and row.outcome == "ok" and (row.score or 0.0) >= self.threshold:
+                    used.append(row.question)
+                    for name, shots in found.items():
+                        shots.extend(self._shot(session, name, row))
+        kept = {name: tuple(shots[:size]) for name, shots in found.items()}
+        left = [question for question in order if question.id not in used]
+        random.Random(0).shuffle(left)
+        return self._fill(kept, session, left, random.Random(0), self.max_labelled)
+
+    def sets(self, session: Session, count: int) -> list[Shots]:
+        """`count` sets: none, labels only, unshuffled bootstrap, then shuffled ones of `randint(1, max)` runs.
+
+        Under seed 0 the order of shuffled set i and its size come from `Random(i)` each, as in DSPy. Without
+        labels (`max_labelled` 0) the second set is left out, and with no bootstrapping all after it.
+        """
+        found: list[Shots] = [{}]
+        if self.max_labelled:
+            found.append(self.labelled(session))
+        if self.max_bootstrapped:
+            if len(found) < count:
+                found.append(self.bootstrapped(session, session.train, self.max_bootstrapped))
+            number = 0
+            while len(found) < count:
+                order = list(session.train)
+                self._rng(session, number).shuffle(order)
+                size = self._rng(session, number).randint(1, self.max_bootstrapped)
+                found.append(self.bootstrapped(session, order, size))
+                number += 1
+        return found[:count]
+
+    def settings(self) -> Mapping[str, Any]:
+        """JSON of everything that changes the sets."""
+        label = getattr(self.label, "__name__", type(self.label).__name__)
+        sizes = {"max_bootstrapped": self.max_bootstrapped, "max_labelled": self.max_labelled}
+        return {**sizes, "threshold": self.threshold, "label": label, "at_once": self.at_once}
+
+    def _rng(self, session: Session, number: int) -> random.Random:
+        return random.Random(number) if session.seed == 0 else session.rng(f"set {number}")
+
+    def _shot(self, session: Session, component: str, row: Execution) -> list[Demonstration]:
+        """One demonstration of a component's steps: of several, half the time the last, else an earlier one."""
+        steps = [step for step in row.trace if step.node == component]
+        if not steps:
+            return []
+        step = steps[-1]
+        if len(steps) > 1:
+            rng = session.rng(f"shot {component} {row.question} {row.harness}")
+            step = steps[-1] if rng.random() < 0.5 else rng.choice(steps[:-1])
+        inputs = readable_inputs(step.inputs)
+        return [Demonstration(row.question, inputs, readable(step.output), "bootstrapped")]
+
+    def _fill(
+        self,
+        kept: Mapping[str, Sequence[Demonstration]],
+        session: Session,
+        pool: Sequence[Question],
+        rng: random.Random,
+        most: int,
+    ) -> Shots:
+        """Add labels of `pool` to each component until it holds `most`."""
+        filled: Shots = {}
+        for name in session.scope.components:
+            have = tuple(kept.get(name, ()))
+            labels = [shot for question in pool if (shot := self.label(name, question)) is not None]
+            room = min(max(most - len(have), 0), len(labels))
+            filled[name] = have + tuple(rng.sample(labels, room))
+        return filled
+
+
+@dataclass(frozen=True)
+class RandomSets:
+    """`BootstrapFewShotWithRandomSearch`: every set on the full validation, first best wins.
+
+    Attributes:
+        bootstrap: How sets are made.
+        candidates: Shuffled sets; with zero-shot, labels only and unshuffled bootstrap, `candidates + 3` are tried.
+        name: What logs call it.
+    """
+
+    bootstrap: Bootstrap = field(default_factory=Bootstrap)
+    candidates: int = 16
+    name: str = "random demonstration sets"
+
+    def settings(self) -> Mapping[str, Any]:
+        """See `luthier.searches.session.Search`."""
+        return {"candidates": self.candidates, "bootstrap": dict(self.bootstrap.settings())}
+
+    def run(self, session: Session) -> None:
+        """Make each set and validate it; equal candidates are validated once."""
+        seen: set[str] = set()
+        for shots in self.bootstrap.sets(session, self.candidates + 3):
+            candidate = session.start.with_shots(shots)
+            if candidate.digest not in seen:
+                seen.add(candidate.digest)
+                session.validate(candidate)

@@ -1,0 +1,143 @@
+"""`GrammarProposer`: the offline proposer (ours, offline). Instructions out of parts, chosen by what went wrong.
+
+No paper stands behind it: it lets every search run without a model that writes well, and its results are
+labelled "ours, offline". An instruction is the seed's own text and, after it, at most one part of each slot. A
+proposal changes one slot: add, replace or remove a part. Parts that answer the symptoms seen in the evidence
+are more likely.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from luthier.candidate import Candidate
+from luthier.errors import InputError
+from luthier.search import Draft, Evidence
+
+Symptom = Literal["nothing", "too long", "wrapped", "wrong", "right"]
+"""What one piece of evidence shows; see `symptom`."""
+_LONG_WORDS = 12
+_CURES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One sentence that an instruction may hold, and the symptoms that it may cure."""
+
+    text: str
+    cures: frozenset[Symptom] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place of the instruction that holds at most one of these parts."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+
+SLOTS = (
+    Slot(
+        "reading",
+        (
+            Part("Read the whole question before you answer.", frozenset({"wrong"})),
+            Part("First find out what exactly is asked for.", frozenset({"wrong"})),
+        ),
+    ),
+    Slot(
+        "procedure",
+        (
+            Part("Work it out in small steps, then give the result.", frozenset({"wrong", "nothing"})),
+            Part("Answer at once, without any explanation.", frozenset({"too long", "wrapped"})),
+            Part("Check your result against the question before you give it.", frozenset({"wrong"})),
+        ),
+    ),
+    Slot(
+        "form",
+        (
+            Part("Write only the answer.", frozenset({"too long", "wrapped"})),
+            Part("The answer is a single word or number.", frozenset({"too long", "wrapped"})),
+            Part("End with a line that holds the answer alone.", frozenset({"too long", "wrapped"})),
+            Part("Always give an answer, even when you are not sure.", frozenset({"nothing"})),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarProposer:
+    """Composes instructions from `slots`.
+
+    Attributes:
+        slots: The grammar; no two parts may be equal.
+        name: What logs and reports call it.
+
+    Raises:
+        InputError: no part, an empty part, or the same part twice.
+    """
+
+    slots: tuple[Slot, ...] = SLOTS
+    name: str = field(default="grammar (ours, offline)")
+
+    def __post_init__(self) -> None:
+        texts = [part.text.strip() for slot in self.slots for part in slot.parts]
+        if not texts or "" in texts or len(set(texts)) != len(texts):
+            raise InputError(
+                "field slots: no part, an empty one, or one that stands twice",
+                where="grammar",
+                fix="give each slot parts that differ",
+            )
+
+    def propose(
+        self, parent: Candidate, component: str, evidence: Sequence[Evidence], *, rng: random.Random, purpose: str
+    ) -> Draft:
+        """Change one slot of the parent's text; the choice depends on `rng` and the evidence alone."""
+        own, chosen = self.split(parent.text(component))
+        seen = Counter(symptom(item) for item in evidence)
+        moves: list[tuple[int, Part | None]] = []
+        weights: list[int] = []
+        for place, slot in enumerate(self.slots):
+            for part in (*slot.parts, None):
+                if part != chosen[place]:
+                    moves.append((place, part))
+                    cured = sum(seen[name] for name in sorted(part.cures)) if part else 0
+                    weights.append(1 + _CURES * cured)
+        place, part = rng.choices(moves, weights)[0]
+        changed = [*chosen[:place], part, *chosen[place + 1 :]]
+        return Draft(" ".join([own, *(item.text for item in changed if item is not None)]).strip())
+
+    def split(self, text: str) -> tuple[str, list[Part | None]]:
+        """The text without the grammar's parts, and the part that each slot holds."""
+        chosen: list[Part | None] = []
+        for slot in self.slots:
+            held = next((part for part in slot.parts if _holds(text, part)), None)
+            chosen.append(held)
+            if held is not None:
+                text = text.replace(held.text, "")
+        return re.sub(r"[ \t]{2,}", " ", text).strip(), chosen
+
+
+def symptom(item: Evidence) -> Symptom:
+    """What went wrong in one run, told from score, output and feedback alone.
+
+    nothing: no output. wrapped: the feedback quotes something that stands inside a longer output (the right
+    answer with words around it). too long: more than 12 words. wrong: anything else below a full score.
+    """
+    if item.score >= 1.0:
+        return "right"
+    output = item.output.strip()
+    if not output:
+        return "nothing"
+    quoted = re.findall(r"'([^']+)'|\"([^\"]+)\"", item.feedback)
+    if any(text and text != output and text in output for pair in quoted for text in pair):
+        return "wrapped"
+    return "too long" if len(output.split()) > _LONG_WORDS else "wrong"
+
+
+def _holds(text: str, part: Part) -> bool:
+    return part.text in text

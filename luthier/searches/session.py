@@ -1,0 +1,265 @@
+"""`Session`: all that a search can do. Evaluate, validate, propose, decide; each is one row of the log."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Literal, Protocol
+
+from luthier.candidate import Candidate
+from luthier.errors import BudgetExhausted, InputError, TargetError
+from luthier.ledger import Ledger
+from luthier.question import Question
+from luthier.search import (
+    Draft,
+    DraftOutcome,
+    Evaluate,
+    Evaluation,
+    Evidence,
+    LogRow,
+    Proposer,
+    Result,
+    Scope,
+    StoppingRule,
+)
+from luthier.searches.executing import require_alone
+from luthier.searches.log import SearchLog
+from luthier.searches.stopping import WholeSteps
+
+PATIENCE = 3
+"""Machine failures of a proposer in a row that end a search (ours; gepa 0.1.4 goes on until the budget is gone)."""
+
+
+class SearchStopped(BaseException):
+    """The stopping rule ended the search. No `Exception`, like `BudgetExhausted`: nothing may swallow it."""
+
+
+class Search(Protocol):
+    """An algorithm over a session."""
+
+    @property
+    def name(self) -> str:
+        """What logs and reports call it."""
+        ...
+
+    def settings(self) -> Mapping[str, Any]:
+        """JSON of everything that changes its course; part of the log's first row."""
+        ...
+
+    def run(self, session: Session) -> None:
+        """Search until done or stopped; the session keeps the best."""
+        ...
+
+
+class Session:
+    """One run of one search.
+
+    Args:
+        seed_candidate: Where it starts.
+        scope: What it may edit.
+        train, validation: Questions; no id may be in both.
+        evaluate: Runs candidates.
+        ledger: Pays for everything, and counts "alone"; one run name per search.
+        log: Where the steps go. A log that is not empty is replayed.
+        seed: Of all random choices.
+        stopping: Asked before each evaluation.
+
+    Attributes:
+        best, best_score: By full validation; a tie stays with the earlier one.
+
+    Raises:
+        InputError: an empty or mixed question set, a component of the scope that does not exist, a paid ledger.
+    """
+
+    def __init__(
+        self,
+        seed_candidate: Candidate,
+        scope: Scope,
+        train: Sequence[Question],
+        validation: Sequence[Question],
+        evaluate: Evaluate,
+        ledger: Ledger,
+        log: SearchLog,
+        *,
+        seed: int,
+        stopping: StoppingRule | None = None,
+    ) -> None:
+        require_alone(ledger)
+        _check_questions(train, validation)
+        for name in scope.components:
+            seed_candidate.text(name)
+        self.start, self.scope, self.seed = seed_candidate, scope, seed
+        self.train, self.validation = tuple(train), tuple(validation)
+        self.best: Candidate = seed_candidate
+        self.best_score: float | None = None
+        self.log, self.budget = log, ledger.budget
+        self._evaluate, self._ledger, self._stopping = evaluate, ledger, stopping or WholeSteps()
+        self._seen = {seed_candidate.digest}
+        self._outcomes: Counter[str] = Counter()
+        self._failures = 0
+
+    def rng(self, label: str) -> random.Random:
+        """A fresh generator for a named choice; depends on seed and label alone."""
+        return random.Random(f"{self.seed}:{label}")
+
+    def evaluate(self, candidate: Candidate, questions: Sequence[Question], phase: str) -> Evaluation:
+        """Run a candidate on some questions.
+
+        Raises:
+            SearchStopped, BudgetExhausted: the search must end.
+            InputError: the candidate leaves the scope.
+            TargetError: the machine failed.
+        """
+        return self._run(candidate, questions, phase, full=False)
+
+    def validate(self, candidate: Candidate) -> Evaluation:
+        """Run a candidate on all validation questions; only this can make it the best. Raises as `evaluate`."""
+        return self._run(candidate, self.validation, "validation", full=True)
+
+    def propose(self, proposer: Proposer, parent: Candidate, evidence: Mapping[str, Sequence[Evidence]]) -> Candidate:
+        """Have new texts written for the components of `evidence`; the child equals the parent when none was usable.
+
+        A draft is usable when it is not empty, not too long and makes a candidate that was not proposed before;
+        everything else is counted by its outcome and stays in the bill.
+
+        Raises:
+            BudgetExhausted: the proposer cannot be paid.
+            TargetError: the machine failed `PATIENCE` times in a row.
+        """
+        child = parent
+        for component in self.scope.components:
+            if component in evidence:
+                child = self._propose_one(proposer, child, component, evidence[component])
+        return child
+
+    def decide(self, candidate: Candidate, outcome: str, **detail: Any) -> None:
+        """Log a decision ("accepted", "rejected", ...)."""
+        self._add("decide", candidate.digest, "", outcome, detail)
+
+    def begin(self, search: Search) -> None:
+        """Log what the course of the search depends on."""
+        ids = {"train": [q.id for q in self.train], "validation": [q.id for q in self.validation]}
+        detail = {"scope": asdict(self.scope), "seed": self.seed, "settings": dict(search.settings()), **ids}
+        self._add("start", self.start.digest, search.name, "", {**detail, "candidate": self.start.to_row()})
+
+    def finish(self, reason: str) -> Result:
+        """Log the end."""
+        self._add("stop", self.best.digest, "", reason, {})
+        outcomes = dict(sorted(self._outcomes.items()))
+        return Result(self.best, self.best_score, reason, outcomes, tuple(self.log.rows))
+
+    def _run(self, candidate: Candidate, questions: Sequence[Question], phase: str, *, full: bool) -> Evaluation:
+        self.scope.check(self.start, candidate)
+        if self.log.replayed is None:
+            need = self._evaluate.worst_case(candidate, questions, phase)
+            reason = self._stopping.reason(self.budget, self.log.spent, need, len(self.log.rows))
+            if reason:
+                raise SearchStopped(reason)
+        evaluation = self._evaluate(candidate, questions, phase)
+        if full and (self.best_score is None or evaluation.mean > self.best_score):
+            self.best, self.best_score = candidate, evaluation.mean
+        detail = {
+            "questions": [question.id for question in questions],
+            "scores": list(evaluation.scores),
+            "outcomes": dict(sorted(Counter(row.outcome for row in evaluation.executions).items())),
+            "full": full,
+        }
+        self._add("evaluate", candidate.digest, phase, "", detail)
+        return evaluation
+
+    def _propose_one(
+        self, proposer: Proposer, parent: Candidate, component: str, evidence: Sequence[Evidence]
+    ) -> Candidate:
+        step = len(self.log.rows)
+        draft = self._draft(proposer, parent, component, evidence, f"propose/{step}")
+        child = parent.with_texts({component: draft.text.strip()})
+        outcome = self._judge(draft, child, component)
+        self._failures = self._failures + 1 if outcome == "failed" else 0
+        if self._failures >= PATIENCE:
+            # Not logged: the next start asks again.
+            raise TargetError(
+                f"the proposer failed {PATIENCE} times in a row, the last time with: {draft.problem}",
+                where=proposer.name,
+                fix="repair the machine behind it and start the search again; what was finished is kept",
+            )
+        self._outcomes[outcome] += 1
+        detail: dict[str, Any] = {"component": component, "text": draft.text, "problem": draft.problem}
+        if outcome == "new":
+            self._seen.add(child.digest)
+            detail["candidate"] = child.to_row()
+        self._add("propose", child.digest if outcome == "new" else parent.digest, proposer.name, outcome, detail)
+        return child if outcome == "new" else parent
+
+    def _draft(
+        self, proposer: Proposer, parent: Candidate, component: str, evidence: Sequence[Evidence], purpose: str
+    ) -> Draft:
+        old = self.log.replayed
+        if old is not None and old.event == "propose" and "text" in old.detail:
+            return Draft(old.detail["text"], old.detail["problem"])
+        return proposer.propose(parent, component, evidence, rng=self.rng(purpose), purpose=purpose)
+
+    def _judge(self, draft: Draft, child: Candidate, component: str) -> DraftOutcome:
+        text = child.text(component)
+        if draft.problem:
+            return "failed"
+        if not text:
+            return "empty"
+        if len(text) > self.scope.max_characters:
+            return "too-long"
+        return "repeated" if child.digest in self._seen else "new"
+
+    def _add(
+        self,
+        event: Literal["start", "propose", "evaluate", "decide", "stop"],
+        candidate: str,
+        phase: str,
+        outcome: str,
+        detail: Mapping[str, Any],
+    ) -> None:
+        best = "" if self.best_score is None else self.best.digest
+        spent = self._ledger.spent("alone")
+        row = LogRow(len(self.log.rows), event, candidate, phase, outcome, detail, self.best_score, best, spent)
+        self._check_budget(self.log.add(row))
+
+    def _check_budget(self, row: LogRow) -> None:
+        """A replay must not hand out what a larger budget found. Seconds are estimates and may be passed."""
+        over = self.budget.exceeded(replace(row.spent, seconds=None))
+        if over is not None:
+            raise InputError(
+                f"step {row.step} stands at {over[2]:g} {over[0]}, the budget allows {over[1]:g}",
+                where=str(self.log.path),
+                fix="resume with at least the budget that the log was written with, or start another run",
+            )
+
+
+def run(search: Search, session: Session) -> Result:
+    """Run a search to its end. A limit that is reached is an end like any other: the best so far is the result.
+
+    Raises:
+        TargetError, StoreError, InputError: the machine or an input is broken; run again to go on.
+    """
+    session.begin(search)
+    try:
+        search.run(session)
+    except (SearchStopped, BudgetExhausted) as reason:
+        return session.finish(str(reason))
+    return session.finish("finished")
+
+
+def _check_questions(train: Sequence[Question], validation: Sequence[Question]) -> None:
+    for name, questions in (("train", train), ("validation", validation)):
+        if not questions or any(question.split != name for question in questions):
+            raise InputError(
+                f"field {name}: empty, or holds a question of another split",
+                where="search",
+                fix=f"give the {name} questions alone",
+            )
+    shared = sorted({q.id for q in train} & {q.id for q in validation})
+    if shared:
+        raise InputError(
+            f"question {shared[0]} and {len(shared) - 1} others are in train and validation",
+            where="search",
+            fix="make the splits disjoint",
+        )
