@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
+
+# A runner that was started in the background ignores Ctrl-C, and so would every process that a test starts and
+# interrupts. Children get the default back.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 GRAPHS = (
     "a = words(question)\nanswer = first(a)",
