@@ -95,4 +95,6 @@ def test_the_order_is_fixed_and_two_edits_are_out_of_reach():
     first, second = one_edit_variations(POOL), one_edit_variations(POOL)
     assert [graph.text for graph in first] == [graph.text for graph in second]
     assert "a = words(question)\nb = sort(a)\nc = first(b)\nanswer = reverse(c)" in {graph.text for graph in first}
-    assert "a = words(question)\nb = sort(a)\nc = last(b)\nanswer = reverse(c)" not in {graph.text for graph in first}
+    beyond = "a = words(question)\nb = sort(a)\nc = last(b)\nd = reverse(c)\nanswer = length(d)"
+    assert GraphHarness.parse(beyond).text == beyond
+    assert beyond not in {graph.text for graph in first}

@@ -71,7 +71,8 @@ def test_the_table_of_contenders_equals_the_scores(seen, scores):
         assert row["generator tokens"] == f"{standing['generator_tokens']:,.0f}"
         assert row["calls"] == f"{standing['calls']:.2f}"
     assert rows["after reinforce"]["equal weight"] != rows["after reinforce"]["score"]
-    bound = rows["oracle over the pool of 8 upper bound, looks at the scores"]
+    size = scores["oracle_over_pool"]["configurations"]
+    bound = rows[f"oracle over the pool of {size} upper bound, looks at the scores"]
     assert bound["score"] == percent(scores["oracle_over_pool"]["pooled"]["mean"])
 
 

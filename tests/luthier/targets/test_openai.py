@@ -170,10 +170,11 @@ def test_a_plain_server_scores_choices_and_takes_schemas_in_chat(openvino_target
 def test_another_model_and_no_server_are_named(server: str) -> None:
     with pytest.raises(TargetError, match=r"serves smollm2-135m, not 'gpt-x'"):
         OpenAITarget(server, "gpt-x")
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with pytest.raises(TargetError, match="refused"):
         OpenAITarget("http://127.0.0.1:9/v1", MODEL, retries=1, first_wait_seconds=0.01)
-    assert threading.active_count() == before
+    # Other threads of the test process may end meanwhile; none may be left behind.
+    assert set(threading.enumerate()) <= before
     with pytest.raises(InputError, match="base_url"):
         OpenAITarget("", MODEL)
 
