@@ -51,6 +51,7 @@ def kill_and_finish(profile: str, kills: int, seconds: float, seed: int) -> Path
             except subprocess.TimeoutExpired:
                 hit += 1
                 _kill_tree(process.pid)
+                process.wait()  # reaped, as a shell would: DVC takes a zombie for a living owner of its lock
                 print(f"kill {hit} of {kills}", file=sys.stderr, flush=True)
                 continue
             if process.returncode == 0:
