@@ -55,12 +55,6 @@ def run_stage(
     except StopRequested as stop:
         print(f"{name}: {stop or 'stopped'}; what was done is kept, run again to continue", file=sys.stderr)
         return STOPPED
-    except BudgetExhausted as exhausted:
-        print(f"{name}: {exhausted}", file=sys.stderr)
-        return 1
-    except TargetError as error:
+    except (BudgetExhausted, LuthierError) as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return TRY_AGAIN
-    except LuthierError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 1
+        return TRY_AGAIN if isinstance(error, TargetError) else 1
