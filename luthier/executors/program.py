@@ -79,6 +79,11 @@ def module_traces(execution: Execution, harness: ProgramHarness) -> list[ModuleT
     if execution.harness != harness.digest:
         problem = f"the execution ran harness {execution.harness[:12]}, not {harness.digest[:12]}"
         raise InputError(problem, fix="give the program that was executed")
+    return wired_traces(execution, harness)
+
+
+def wired_traces(execution: Execution, harness: ProgramHarness) -> list[ModuleTrace]:
+    """As `module_traces`, for an execution of any program with the same wiring and signatures."""
     nodes = {node.id: node for node in harness.graph.nodes}
     visits: dict[str, int] = {}
     traces: list[ModuleTrace] = []

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from luthier.execution import Execution
+from luthier.execution import Execution, Step
 from luthier.question import Question
 from luthier.search import Evaluation, Evidence, Feedback
+
+Steps = Callable[[str, Execution], Sequence[Step]]
+"""Component and execution -> the component's own steps, in order."""
+
+
+def named_steps(component: str, row: Execution) -> Sequence[Step]:
+    """The steps whose node bears the component's name."""
+    return [step for step in row.trace if step.node == component]
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCredit:
     """The outcome of the whole run goes to every component alike (the DSPy family, GEPA without module feedback).
 
-    With feedback "trace" a component is shown the steps that bear its name, and the question and final answer
-    when there are none; otherwise always the latter two.
+    With feedback "trace" a component is shown its own steps; otherwise always the question and the final answer.
+
+    Attributes:
+        steps: Finds a component's steps, for programs `luthier.searches.programs.ProgramBinding.steps`; a run in
+            which a component took no part is then no evidence for it. None: the steps that bear its name, and
+            the question and final answer where there are none.
     """
+
+    steps: Steps | None = field(default=None, repr=False)
 
     def assign(
         self, component: str, evaluation: Evaluation, questions: Sequence[Question], feedback: Feedback
@@ -26,7 +40,17 @@ class OutcomeCredit:
         return [
             item
             for row, question in zip(evaluation.executions, questions, strict=True)
-            for item in _evidence(component, row, question, feedback)
+            for item in self._evidence(component, row, question, feedback)
+        ]
+
+    def _evidence(self, component: str, row: Execution, question: Question, feedback: Feedback) -> list[Evidence]:
+        score = row.score or 0.0
+        said = "" if feedback == "score" else _said(row)
+        steps = (self.steps or named_steps)(component, row) if feedback == "trace" else []
+        if not steps and not (feedback == "trace" and self.steps):
+            return [Evidence(question.id, (("question", question.text),), row.answer, score, said)]
+        return [
+            Evidence(question.id, readable_inputs(step.inputs), readable(step.output), score, said) for step in steps
         ]
 
 
@@ -38,15 +62,6 @@ def readable(value: object) -> str:
 def readable_inputs(inputs: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     """A step's inputs as name and text, in their own order."""
     return tuple((name, readable(value)) for name, value in inputs.items())
-
-
-def _evidence(component: str, row: Execution, question: Question, feedback: Feedback) -> list[Evidence]:
-    score = row.score or 0.0
-    said = "" if feedback == "score" else _said(row)
-    steps = [step for step in row.trace if step.node == component] if feedback == "trace" else []
-    if not steps:
-        return [Evidence(question.id, (("question", question.text),), row.answer, score, said)]
-    return [Evidence(question.id, readable_inputs(step.inputs), readable(step.output), score, said) for step in steps]
 
 
 def _said(row: Execution) -> str:

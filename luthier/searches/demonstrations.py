@@ -18,7 +18,7 @@ from typing import Any
 from luthier.candidate import Demonstration
 from luthier.execution import Execution
 from luthier.question import Question
-from luthier.searches.credit import readable, readable_inputs
+from luthier.searches.credit import Steps, named_steps, readable, readable_inputs
 from luthier.searches.session import Session
 
 Shots = dict[str, tuple[Demonstration, ...]]
@@ -41,6 +41,7 @@ class Bootstrap:
         label: Where labelled demonstrations come from.
         at_once: Training questions that run together (ours). 1 stops after exactly the run that fills a set, as
             DSPy does; more keep an engine busy and may run up to `at_once - 1` questions too many, which are paid.
+        steps: Finds a component's steps in a run.
     """
 
     max_bootstrapped: int = 4
@@ -48,6 +49,7 @@ class Bootstrap:
     threshold: float = 1.0
     label: Label = field(default=reference_label)
     at_once: int = 1
+    steps: Steps = field(default=named_steps, repr=False)
 
     def labelled(self, session: Session) -> Shots:
         """Labels only: `Random(0)` sample of each component's labels."""
@@ -109,7 +111,7 @@ class Bootstrap:
 
     def _shot(self, session: Session, component: str, row: Execution) -> list[Demonstration]:
         """One demonstration of a component's steps: of several, half the time the last, else an earlier one."""
-        steps = [step for step in row.trace if step.node == component]
+        steps = self.steps(component, row)
         if not steps:
             return []
         step = steps[-1]
