@@ -2,7 +2,7 @@
 
 `ParetoFront` is GEPA's instance-wise choice (arXiv 2507.19457; gepa 0.1.4, optimizers.md 7.2). `SelectBest` and
 `Beam` are the two ablations of that paper; neither stands for another optimizer. How the paper's beam draws
-from its members is unknown: uniformly is ours.
+from its members is unknown: uniformly is ours. `Latest` is the chain that TextGrad and OptoPrime walk.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from luthier.errors import InputError
+from luthier.search import Selector
 
+SelectorName = Literal["pareto", "best", "beam", "latest"]
+"""Rules that choose among whole candidates; `selector_of` makes them."""
 Scores = Sequence[Sequence[float]]
 """`scores[c][i]`: validation score of candidate c on question i; shape (candidates, questions)."""
 
@@ -51,6 +55,31 @@ class ParetoFront:
         weights = pareto_weights(scores)
         tickets = [candidate for candidate, weight in sorted(weights.items()) for _ in range(weight)]
         return rng.choice(tickets)
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The candidate that was accepted last, whatever it scores: one chain without a way back."""
+
+    def choose(self, scores: Scores, rng: random.Random) -> int:
+        """See `luthier.search.Selector`."""
+        _check(scores)
+        return len(scores) - 1
+
+
+def selector_of(name: SelectorName, width: int = 4) -> Selector:
+    """The selector of a setting; `width` is of "beam" alone.
+
+    Raises:
+        InputError: no such selector, or a beam of no width.
+    """
+    if name == "beam":
+        return Beam(width)
+    rules: dict[str, Selector] = {"pareto": ParetoFront(), "best": SelectBest(), "latest": Latest()}
+    if name not in rules:
+        known = ", ".join(get_args(SelectorName))
+        raise InputError(f"field selector: {name!r} is unknown", where="search", fix=f"use one of {known}")
+    return rules[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import pytest
 from luthier.errors import InputError
 from luthier.searches.selectors import (
     Beam,
+    Latest,
     NotWorse,
     ParetoFront,
     SelectBest,
@@ -12,6 +13,7 @@ from luthier.searches.selectors import (
     fronts,
     pareto_weights,
     ranking,
+    selector_of,
     survivors,
 )
 
@@ -95,3 +97,23 @@ def test_scores_of_no_shape_are_refused(scores):
 def test_a_beam_of_nothing_is_refused():
     with pytest.raises(InputError, match="width"):
         Beam(0)
+
+
+def test_the_latest_is_chosen_whatever_it_scores():
+    assert Latest().choose(MATRIX, random.Random(0)) == 3
+    with pytest.raises(InputError, match="no candidate"):
+        Latest().choose([], random.Random(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "rule"),
+    [("pareto", 2, ParetoFront()), ("best", 2, SelectBest()), ("beam", 2, Beam(2)), ("latest", 2, Latest())],
+)
+def test_a_setting_names_a_selector(name, width, rule):
+    assert selector_of(name, width) == rule
+
+
+@pytest.mark.parametrize(("name", "width", "field"), [("tpe", 4, "selector"), ("beam", 0, "width")])
+def test_a_setting_that_names_no_selector_is_refused(name, width, field):
+    with pytest.raises(InputError, match=f"field {field}"):
+        selector_of(name, width)
