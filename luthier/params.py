@@ -16,18 +16,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from luthier.errors import InputError
+from luthier.search_params import SearchParams, SearchSettings
+from luthier.section import Section
 
 PARAMS_FILE = "params.yaml"
 SectionT = TypeVar("SectionT", bound="Section")
-
-
-class Section(BaseModel):
-    """A section of a settings file: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class TargetParams(Section):
@@ -148,6 +144,22 @@ class EvaluateParams(Section):
     resamples: int = Field(default=2000, ge=100, description="bootstrap resamples of an interval")
 
 
+class CompareParams(Section):
+    """What methods are compared at: equal total budgets, several seeds."""
+
+    seeds: list[int] = Field(default_factory=lambda: [17], min_length=1, description="of searches and of training")
+    unit: Literal["price", "calls", "rollouts", "prompt_tokens", "completion_tokens"] = "price"
+    budgets: list[float] = Field(default_factory=list, description="total budgets in `unit`, the largest ends a search")
+    resamples: int = Field(default=2000, ge=100, description="bootstrap resamples of an interval")
+
+    @model_validator(mode="after")
+    def _distinct(self) -> CompareParams:
+        for name, values in (("seeds", self.seeds), ("budgets", self.budgets)):
+            if len(set(values)) != len(values) or any(value < 0 for value in values):
+                raise ValueError(f"{name} {values} must be different numbers of at least 0")
+        return self
+
+
 class MethodParams(Section):
     """The phases of one learned method."""
 
@@ -175,6 +187,7 @@ class Ask(Section):
     seed: int = Field(default=17, ge=0)
     task: TaskParams = TaskParams()
     methods: list[str] = Field(min_length=1)
+    searches: list[str] = Field(default_factory=list, description="methods that search, for the comparison")
     budget: BudgetParams = BudgetParams()
 
 
@@ -187,6 +200,9 @@ class Profile(Section):
     grid: GridParams
     mas_architect: MethodParams
     evaluate: EvaluateParams = EvaluateParams()
+    search: SearchParams = SearchParams()
+    proposer: TargetParams | None = Field(default=None, description="the model behind proposer and critic: a server")
+    compare: CompareParams = CompareParams()
 
 
 class Params(Section):
@@ -201,20 +217,38 @@ class Params(Section):
         Raises:
             InputError: the method is unknown.
         """
-        if name not in known_methods():
-            raise InputError(
-                f"field methods: {name!r} is unknown{_near(name, known_methods())}",
-                where=PARAMS_FILE,
-                fix=f"use one of {', '.join(known_methods())}",
-            )
+        self._check("methods", name, known_methods())
         section = getattr(self.profile, name)
         assert isinstance(section, MethodParams)
         return section
 
+    def searching(self, name: str) -> SearchSettings:
+        """Settings of one search.
+
+        Raises:
+            InputError: the search is unknown.
+        """
+        self._check("searches", name, known_searches())
+        section: SearchSettings = getattr(self.profile.search, name)
+        return section
+
+    def _check(self, field: str, name: str, known: tuple[str, ...]) -> None:
+        if name not in known:
+            raise InputError(
+                f"field {field}: {name!r} is unknown{_near(name, known)}",
+                where=PARAMS_FILE,
+                fix=f"use one of {', '.join(known)}",
+            )
+
 
 def known_methods() -> tuple[str, ...]:
-    """Names of the methods that have settings."""
+    """Names of the learned methods that have settings."""
     return ("mas_architect",)
+
+
+def known_searches() -> tuple[str, ...]:
+    """Names of the searches that have settings."""
+    return ("bootstrap", "mipro", "textgrad", "optoprime", "gepa")
 
 
 def load_params(root: Path = Path(".")) -> Params:
@@ -236,6 +270,8 @@ def load_params(root: Path = Path(".")) -> Params:
     params = Params(ask=ask, profile=_parse(Profile, _read(profile_path), profile_path))
     for method in ask.methods:
         params.method(method)
+    for search in ask.searches:
+        params.searching(search)
     return params
 
 

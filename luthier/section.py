@@ -1,0 +1,11 @@
+"""`Section`: the base of every section of a settings file."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    """A section of a settings file: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
