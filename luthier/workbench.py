@@ -18,7 +18,7 @@ from luthier.execution import Execution, Limits
 from luthier.files import digest_text
 from luthier.ledger import Account, Ledger
 from luthier.meter import Meter
-from luthier.params import Params, TargetParams, load_params
+from luthier.params import Params, TargetParams, known_methods, load_params
 from luthier.progress import ProgressBar, StopSignal
 from luthier.store import Store
 from luthier.target import Role, Target
@@ -43,6 +43,7 @@ class Workbench:
         self.params = params or load_params(root)
         self.limits = Limits(**self.params.profile.limits.model_dump())
         self._targets: list[Target] = []
+        self._opened: dict[str, Target] = {}
 
     def __enter__(self) -> Workbench:
         return self
@@ -57,6 +58,7 @@ class Workbench:
         for target in self._targets:
             target.close()
         self._targets.clear()
+        self._opened.clear()
         if "store" in self.__dict__:
             self.store.close()
 
@@ -86,6 +88,10 @@ class Workbench:
         budget = Budget.parse(self.params.ask.budget.model_dump(), "params.yaml, field budget")
         return Ledger(self.store, budget, run=self.run, prices=self._prices())
 
+    def ledger_alone(self, run: str, budget: Budget) -> Ledger:
+        """A ledger of its own for one search: its limits hold as if alone, however warm the store is."""
+        return Ledger(self.store, budget, run=run, prices=self._prices(), counts="alone")
+
     @cached_property
     def target(self) -> Target:
         """The frozen model."""
@@ -94,6 +100,13 @@ class Workbench:
     def open(self, settings: TargetParams) -> Target:
         """Open a model; it is closed with the workbench."""
         return self.adopt(open_target(spec_of(settings)))
+
+    def opened(self, settings: TargetParams) -> Target:
+        """As `open`, once for equal settings."""
+        key = settings.model_dump_json()
+        if key not in self._opened:
+            self._opened[key] = self.open(settings)
+        return self._opened[key]
 
     def adopt(self, target: Target) -> Target:
         """Close this target with the workbench."""
@@ -109,18 +122,20 @@ class Workbench:
         phase: str = "",
         target: Target | None = None,
         scope: str = "",
+        ledger: Ledger | None = None,
+        seed: int | None = None,
     ) -> Meter:
-        """The way to call a model on this stage's behalf; the frozen target unless another is given."""
+        """The way to call a model on this stage's behalf: its target, ledger and seed, unless others are given."""
         return Meter(
             target or self.target,
             self.store,
-            self.ledger,
+            ledger or self.ledger,
             role=role,
             account=account,
             method=self.method,
             phase=phase or self.stage,
             split=split,
-            seed=self.params.ask.seed,
+            seed=self.params.ask.seed if seed is None else seed,
             scope=scope,
             attempts=self._attempts(role),
         )
@@ -139,18 +154,34 @@ class Workbench:
             stop=stop,
         )
 
+    @property
+    def tariff(self) -> dict[str, tuple[float, float]]:
+        """USD for a million prompt and completion tokens of each role that has a price."""
+        return {
+            role: (price.prompt_usd_per_million, price.completion_usd_per_million)
+            for role, price in sorted(self._prices().items())
+        }
+
     def _attempts(self, role: Role) -> int:
         """Only a server is asked again; an engine in this process answers or breaks."""
         settings = self._settings_of(role)
         return 1 + settings.retries if settings.engine == "openai" else 1
 
     def _settings_of(self, role: Role) -> TargetParams:
-        server = self.params.method(self.method).teach.server if self.method else None
-        return server if role == "teacher" and server is not None else self.params.profile.target
+        if role == "teacher" and self.method in known_methods():
+            return self.params.method(self.method).teach.server or self.params.profile.target
+        if role in ("proposer", "critic"):
+            return self.params.profile.proposer or self.params.profile.target
+        return self.params.profile.target
 
     def _prices(self) -> dict[Role, Price]:
         prices: dict[Role, Price] = {}
-        roles: tuple[Role, ...] = ("target", "teacher")
+        roles: tuple[Role, ...] = (
+            "target",
+            *(("teacher",) if self.method in known_methods() else ()),
+            "proposer",
+            "critic",
+        )
         for role in roles:
             settings = self._settings_of(role)
             if settings.prompt_usd_per_million is not None and settings.completion_usd_per_million is not None:

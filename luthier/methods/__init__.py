@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
+from typing import Any
 
 from luthier.errors import InputError
 from luthier.method import MethodCard
 from luthier.methods.mas_architect import CARD as MAS_ARCHITECT
+from luthier.searches.parts import Parts
+from luthier.searches.session import Search
+
+Searcher = Callable[[Any, Parts], Search]
+"""Settings of the method (`luthier.search_params`) and parts -> the search."""
 
 METHODS: dict[str, MethodCard] = {MAS_ARCHITECT.name: MAS_ARCHITECT}
 
@@ -22,3 +29,23 @@ def card(name: str) -> MethodCard:
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise InputError(f"method {name!r} is unknown{hint}", fix=f"use one of {', '.join(sorted(METHODS))}")
     return METHODS[name]
+
+
+def searcher(name: str) -> Searcher:
+    """What builds a search method.
+
+    Raises:
+        InputError: the method is unknown or does not search.
+    """
+    from luthier.methods import bootstrap, gepa, mipro, optoprime, textgrad
+
+    builders: dict[str, Searcher] = {
+        "bootstrap": bootstrap.build,
+        "gepa": gepa.build,
+        "mipro": mipro.build,
+        "optoprime": optoprime.build,
+        "textgrad": textgrad.build,
+    }
+    if name not in builders:
+        raise InputError(f"method {name!r} does not search", fix=f"use one of {', '.join(sorted(builders))}")
+    return builders[name]

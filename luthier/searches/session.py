@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Literal, Protocol
 
@@ -65,9 +65,11 @@ class Session:
         log: Where the steps go. A log that is not empty is replayed.
         seed: Of all random choices.
         stopping: Asked before each evaluation.
+        watch: Told each step, replayed ones included; for progress.
 
     Attributes:
         best, best_score: By full validation; a tie stays with the earlier one.
+        validated: Every fully validated candidate by its digest.
 
     Raises:
         InputError: an empty or mixed question set, a component of the scope that does not exist, a paid ledger.
@@ -85,6 +87,7 @@ class Session:
         *,
         seed: int,
         stopping: StoppingRule | None = None,
+        watch: Callable[[LogRow], None] | None = None,
     ) -> None:
         require_alone(ledger)
         _check_questions(train, validation)
@@ -94,9 +97,11 @@ class Session:
         self.train, self.validation = tuple(train), tuple(validation)
         self.best: Candidate = seed_candidate
         self.best_score: float | None = None
+        self.validated: dict[str, Candidate] = {}
         self.log, self.budget = log, ledger.budget
         self._evaluate, self._ledger, self._stopping = evaluate, ledger, stopping or WholeSteps()
         self._seen = {seed_candidate.digest}
+        self._watch = watch or (lambda row: None)
         self._outcomes: Counter[str] = Counter()
         self._failures = 0
 
@@ -158,6 +163,8 @@ class Session:
             if reason:
                 raise SearchStopped(reason)
         evaluation = self._evaluate(candidate, questions, phase)
+        if full:
+            self.validated.setdefault(candidate.digest, candidate)
         if full and (self.best_score is None or evaluation.mean > self.best_score):
             self.best, self.best_score = candidate, evaluation.mean
         detail = {
@@ -221,7 +228,9 @@ class Session:
         best = "" if self.best_score is None else self.best.digest
         spent = self._ledger.spent("alone")
         row = LogRow(len(self.log.rows), event, candidate, phase, outcome, detail, self.best_score, best, spent)
-        self._check_budget(self.log.add(row))
+        row = self.log.add(row)
+        self._check_budget(row)
+        self._watch(row)
 
     def _check_budget(self, row: LogRow) -> None:
         """A replay must not hand out what a larger budget found. Seconds are estimates and may be passed."""
