@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from luthier.budget import Budget
 from luthier.candidate import Candidate
 from luthier.errors import InputError
 from luthier.search import Acceptance, Credit, Evaluation, Proposer, Selector
@@ -56,8 +57,7 @@ class Reflective:
         Raises:
             InputError: neither iterations nor the budget set an end.
         """
-        if self.iterations is None and all(limit is None for limit in _limits(session)):
-            raise InputError("field iterations: no end", where=self.name, fix="give iterations or a budget")
+        require_end(self.name, self.iterations, session)
         pool = [session.start]
         scores = [session.validate(session.start).scores]
         pointers = [0]
@@ -91,13 +91,11 @@ class Reflective:
         return session.propose(self.proposer, parent, evidence)
 
 
-def _limits(session: Session) -> tuple[float | None, ...]:
-    budget = session.budget
-    return (
-        budget.rollouts,
-        budget.calls,
-        budget.prompt_tokens,
-        budget.completion_tokens,
-        budget.seconds,
-        budget.price,
-    )
+def require_end(name: str, iterations: int | None, session: Session) -> None:
+    """Refuse a search that nothing would end.
+
+    Raises:
+        InputError: neither iterations nor any limit of the budget.
+    """
+    if iterations is None and session.budget == Budget():
+        raise InputError("field iterations: no end", where=name, fix="give iterations or a budget")
