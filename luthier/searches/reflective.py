@@ -2,13 +2,15 @@
 
 GEPA (Agrawal et al., arXiv 2507.19457; loop as in gepa 0.1.4, optimizers.md 7.2) without merge: parent by
 selector, mini-batch of 3, one proposal per chosen component, the child on the same mini-batch, full validation
-on acceptance. With another selector it is the paper's select-best or beam ablation. Ours: seeds per iteration
-instead of one shared generator; a proposal that is empty, repeated or too long costs no rollout.
+on acceptance. With another selector it is the paper's select-best or beam ablation. With `gate` "validation" the
+child is validated at once, which is the loop of TextGrad and OptoPrime; how a child is made is open (`child`).
+Ours: seeds per iteration instead of one shared generator; a proposal that is empty, repeated or too long costs no
+rollout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,6 +34,8 @@ class Reflective:
         batch: Questions of a mini-batch (GEPA: 3).
         perfect: A parent that reaches this on the whole mini-batch is not edited.
         iterations: Most iterations; None leaves the end to the budget.
+        gate: Where `acceptance` compares child and parent: on the mini-batch, before the child is validated, or
+            on the validation questions.
         name: What logs call it.
     """
 
@@ -43,12 +47,13 @@ class Reflective:
     batch: int = 3
     perfect: float = 1.0
     iterations: int | None = None
+    gate: Literal["minibatch", "validation"] = "minibatch"
     name: str = "reflective"
 
     def settings(self) -> Mapping[str, Any]:
         """See `luthier.searches.session.Search`."""
         parts = {name: repr(getattr(self, name)) for name in ("selector", "acceptance", "credit")}
-        rest = {"components": self.components, "batch": self.batch, "perfect": self.perfect}
+        rest = {"components": self.components, "batch": self.batch, "perfect": self.perfect, "gate": self.gate}
         return {"proposer": self.proposer.name, **parts, **rest}
 
     def run(self, session: Session) -> None:
@@ -69,26 +74,34 @@ class Reflective:
             before = session.evaluate(pool[index], questions, "minibatch")
             if all(score >= self.perfect for score in before.scores):
                 continue
-            child = self._child(session, pool[index], pointers[index], before)
+            child = self.child(session, pool[index], pointers[index], before)
             pointers[index] += 1
             if child == pool[index]:
                 continue
-            after = session.evaluate(child, questions, "minibatch")
-            if not self.acceptance.accepts(before.scores, after.scores):
-                session.decide(child, "rejected")
+            if self.gate == "minibatch":
+                after = session.evaluate(child, questions, "minibatch")
+                if not self._decide(session, child, before.scores, after.scores):
+                    continue
+            validated = session.validate(child).scores
+            if self.gate == "validation" and not self._decide(session, child, scores[index], validated):
                 continue
-            session.decide(child, "accepted")
-            scores.append(session.validate(child).scores)
+            scores.append(validated)
             pool.append(child)
             pointers.append(pointers[index])
 
-    def _child(self, session: Session, parent: Candidate, pointer: int, before: Evaluation) -> Candidate:
+    def child(self, session: Session, parent: Candidate, turn: int, before: Evaluation) -> Candidate:
+        """What is made of a parent that was run on a mini-batch, for the `turn`-th time in its line.
+
+        The parent itself when no proposal was usable. It may depend on its arguments and the session alone.
+        """
         names = session.scope.components
-        chosen = names if self.components == "all" else (names[pointer % len(names)],)
-        by_id = {question.id: question for question in session.train}
-        questions = [by_id[row.question] for row in before.executions]
-        evidence = {name: self.credit.assign(name, before, questions, session.scope.feedback) for name in chosen}
-        return session.propose(self.proposer, parent, evidence)
+        chosen = names if self.components == "all" else (names[turn % len(names)],)
+        return session.propose(self.proposer, parent, session.assign(self.credit, chosen, parent, before))
+
+    def _decide(self, session: Session, child: Candidate, old: Sequence[float], new: Sequence[float]) -> bool:
+        accepted = self.acceptance.accepts(old, new)
+        session.decide(child, "accepted" if accepted else "rejected")
+        return accepted
 
 
 def require_end(name: str, iterations: int | None, session: Session) -> None:
