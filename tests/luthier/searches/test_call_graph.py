@@ -1,0 +1,211 @@
+"""What depended on what in a run: data, choices, loops, and runs that ended early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from luthier.execute import Job, execute
+from luthier.execution import Execution, Limits
+from luthier.harnesses.program import ProgramHarness
+from luthier.ledger import Ledger
+from luthier.meter import Meter
+from luthier.question import Question
+from luthier.searches.call_graph import CallGraph, call_graph
+from luthier.store import Store
+from luthier.target import Request
+from luthier.targets.scripted import ScriptedTarget, prompt_text
+from luthier.task import Score
+
+DIAMOND = """
+wiring: |
+  a = find(question)
+    -> left, right
+  left: b = one(a)
+    -> join
+  right: c = two(a, question)
+    -> join
+  aside: d = three(a)
+    -> join
+  join: both = merge(b, c)
+  answer = last(both)
+modules:
+  find: {inputs: [question], outputs: [fact]}
+  one: {inputs: [fact], outputs: [guess]}
+  two: {inputs: [fact, question], outputs: [guess]}
+  three: {inputs: [fact], outputs: [guess]}
+"""
+LOOP = """
+wiring: |
+  draft = solve(question)
+  check: verdict, why = judge(question, draft)
+    if verdict == "wrong" and visits.check < 3 -> fix else done
+  fix: draft = mend(draft, why)
+    -> check
+  done: answer = upper(draft)
+modules:
+  solve: {inputs: [question], outputs: [reply]}
+  judge: {inputs: [question, draft], outputs: [verdict, why]}
+  mend: {inputs: [draft, why], outputs: [better]}
+"""
+ROUTE = """
+wiring: |
+  kind = route(question)
+    if kind == "sort" or kind in ["order", "rank"] -> sorted else plain
+  sorted: words = pick(question)
+  answer = put(question)
+    -> END
+  plain: answer = say(question)
+modules:
+  route: {inputs: [question], outputs: [kind]}
+  pick: {inputs: [question], outputs: [words]}
+  put: {inputs: [question], outputs: [reply]}
+  say: {inputs: [question], outputs: [reply], max_tokens: 3}
+"""
+
+
+def graph_of(tmp_path: Path, text: str, answer: Callable[[Request], str], limits: Limits | None = None) -> CallGraph:
+    program = ProgramHarness.parse(text)
+    question = Question.make(task="toy", text="why", reference="x", split="train")
+    return call_graph(ran(tmp_path, program, question, answer, limits), program, question.text)
+
+
+def ran(
+    tmp_path: Path, program: ProgramHarness, question: Question, answer: Callable[[Request], str], limits: Limits | None
+) -> Execution:
+    store = Store(tmp_path / "store.db")
+    ledger = Ledger(store, run="t", counts="alone")
+    meter = Meter(ScriptedTarget(answer), store, ledger, role="target", account="search", method="m", phase="p")
+    (row,) = execute([Job(program, question, 0)], lambda question, given: Score(0.0, "no"), meter, limits)
+    store.close()
+    return row
+
+
+def edges(graph: CallGraph, node: str, visit: int = 0) -> list[tuple[str, str, str]]:
+    call = next(call for call in graph.calls if (call.node, call.visit) == (node, visit))
+    return [(graph.calls[edge.source].node, edge.role, edge.name) for edge in call.edges]
+
+
+def test_values_have_their_writers_and_both_ways_of_a_diamond_meet(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, DIAMOND.replace("-> left, right", "-> left, right, aside"), lambda request: "it")
+    assert [call.node for call in graph.calls] == ["n1", "left", "right", "aside", "join", "n6"]
+    assert edges(graph, "right") == [("n1", "value", "fact")]
+    assert edges(graph, "join") == [("left", "value", "b"), ("right", "value", "c")]
+    assert [(graph.calls[edge.source].node, edge.role) for edge in graph.ends] == [("n6", "value")]
+    assert [call.runs for call in graph.upstream(4)] == ["find", "one", "two"]
+
+
+def test_what_does_not_lead_to_the_answer_is_left_out(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, DIAMOND.replace("-> left, right", "-> left, right, aside"), lambda request: "it")
+    assert [call.node for call in graph.leading()] == ["n1", "left", "right", "join", "n6"]
+    assert [call.is_module for call in graph.leading()] == [True, True, True, False, False]
+
+
+def test_a_loop_gives_each_visit_its_own_call_and_its_own_writers(tmp_path: Path) -> None:
+    def answer(request: Request) -> str:
+        text = prompt_text(request)
+        if "Better:" in text:
+            return "pear"
+        if "Verdict" in text:
+            return "Verdict: right\nWhy: fine" if "pear" in text else "Verdict: wrong\nWhy: no"
+        return "fig"
+
+    graph = graph_of(tmp_path, LOOP, answer)
+    assert [call.label for call in graph.calls] == [
+        "n1 (solve)",
+        "check (judge)",
+        "fix (mend)",
+        "check (judge, visit 2)",
+        "done (upper)",
+    ]
+    assert edges(graph, "fix") == [("n1", "value", "draft"), ("check", "value", "why"), ("check", "choice", "verdict")]
+    again = next(call for call in graph.calls if call.visit == 1)
+    assert [(edge.source, edge.role) for edge in again.edges] == [(1, "choice"), (2, "value")]
+    done = graph.calls[-1]
+    assert [(edge.source, edge.role, edge.value) for edge in done.edges] == [
+        (2, "value", "pear"),
+        (3, "choice", "right"),
+    ]
+    assert done.edges[1].known == ("wrong",)
+
+
+def test_a_choice_holds_for_the_branch_and_for_what_follows_in_it(tmp_path: Path) -> None:
+    def answer(request: Request) -> str:
+        return "sort" if "Kind:" in prompt_text(request) else "it"
+
+    graph = graph_of(tmp_path, ROUTE, answer)
+    assert [call.runs for call in graph.calls] == ["route", "pick", "put"]
+    assert edges(graph, "sorted") == [("n1", "choice", "kind")]
+    assert edges(graph, "n3") == [("n1", "choice", "kind")]
+    assert graph.calls[2].edges[0].known == ("sort", "order", "rank")
+    assert [call.runs for call in graph.leading()] == ["route", "put"]
+
+
+def test_a_choice_does_not_hold_for_what_would_have_run_anyway(tmp_path: Path) -> None:
+    text = LOOP.replace("-> fix else done", "-> fix else skip").replace("    -> check\n", "    -> done\n")
+    text = text.replace("  done:", "  skip: draft = lower(draft)\n  done:").replace(" and visits.check < 3", "")
+    graph = graph_of(tmp_path, text, lambda request: "Verdict: right\nWhy: fine")
+    assert [call.node for call in graph.calls] == ["n1", "check", "skip", "done"]
+    assert edges(graph, "skip") == [("n1", "value", "draft"), ("check", "choice", "verdict")]
+    assert edges(graph, "done") == [("skip", "value", "draft")]
+
+
+def test_a_choice_to_end_matters_to_the_answer(tmp_path: Path) -> None:
+    text = LOOP.replace("draft = solve", "answer = solve").replace("judge(question, draft)", "judge(question, answer)")
+    text = text.replace("else done", "else END").replace(
+        "fix: draft = mend(draft, why)", "fix: answer = mend(answer, why)"
+    )
+    text = text.replace("  done: answer = upper(draft)\n", "")
+    graph = graph_of(tmp_path, text, lambda request: "Verdict: right\nWhy: fine")
+    assert [(edge.source, edge.role) for edge in graph.ends] == [(0, "value"), (1, "choice")]
+
+
+def test_unread_outputs_and_answers_at_their_limit_are_seen(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, LOOP, lambda request: "Verdict: right" if "Verdict" in prompt_text(request) else "a")
+    assert graph.calls[1].unread == ("why",)
+    graph = graph_of(tmp_path / "b", ROUTE, lambda request: "none" if "Kind:" in prompt_text(request) else "a b c d")
+    assert [(call.runs, call.cut, call.output) for call in graph.calls] == [
+        ("route", False, "none"),
+        ("say", True, "a b c"),
+    ]
+
+
+def test_appended_values_have_all_their_writers(tmp_path: Path) -> None:
+    text = """
+wiring: |
+  state notes: list[str] append
+  notes = one(question)
+  notes = two(question) n=2
+  answer = last(notes)
+modules:
+  one: {inputs: [question], outputs: [note]}
+  two: {inputs: [question], outputs: [note], temperature: 1}
+"""
+    graph = graph_of(tmp_path, text, lambda request: f"note {request.seed % 7}")
+    assert edges(graph, "n3") == [("n1", "value", "notes"), ("n2", "value", "notes")]
+    assert graph.calls[1].output.count("note") == 2
+
+
+def test_a_run_that_was_stopped_ends_with_its_last_calls(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, LOOP, lambda request: "Verdict: wrong\nWhy: no", Limits(visits=1))
+    assert graph.answer == ""
+    assert [graph.calls[edge.source].node for edge in graph.ends] == ["fix"]
+
+
+def test_a_tool_that_could_not_read_its_input_is_where_the_run_ended(tmp_path: Path) -> None:
+    text = """
+wiring: |
+  a = one(question)
+    -> left, right
+  left: b = copy(a)
+    -> join
+  right: c = square(a)
+    -> join
+  join: both = merge(b, c)
+  answer = last(both)
+modules:
+  one: {inputs: [question], outputs: [reply]}
+"""
+    graph = graph_of(tmp_path, text, lambda request: "no number")
+    assert [graph.calls[edge.source].node for edge in graph.ends] == ["right"]
+    assert [call.runs for call in graph.leading()] == ["one", "square"]
