@@ -176,8 +176,8 @@ def made(proposer, **settings):
     return build(GepaParams(**settings), Parts(BINDING, proposer))
 
 
-MERGING = GepaSearch(OneHalf(), iterations=30)
-LIMIT = Budget(rollouts=400)
+MERGING = GepaSearch(OneHalf(), iterations=16)
+LIMIT = Budget(rollouts=150)
 
 
 def test_merge_joins_what_no_lineage_has_alone(benches):
@@ -210,7 +210,7 @@ def test_the_pareto_front_leaves_the_trap_that_the_best_stays_in(benches, engine
         bench = benches(selector, forked)
         bench.components = ("right",)
         search = made(Fork(), engine=engine, selector=selector, merge=False)
-        found[selector] = bench.search(search, LIMIT, seed=1).score
+        found[selector] = bench.search(search, Budget(rollouts=200), seed=4).score
     assert found == {"pareto": 1.0, "best": 0.375}
 
 
@@ -219,11 +219,6 @@ def test_every_selector_goes_with_the_package(bench, selector):
     result = bench.search(made(GrammarProposer(), selector=selector, acceptance="not_worse"), Budget(rollouts=120))
     assert result.reason.startswith("rollouts")
     assert result.outcomes["new"] > 3
-
-
-def test_both_engines_may_prune_from_the_same_texts_to_the_same_end(benches):
-    results = [benches(engine).search(made(OneHalf(), engine=engine, merge=False), LIMIT) for engine in ("gepa", "own")]
-    assert results[0].score == results[1].score == 0.375
 
 
 def test_the_demonstrations_stay_as_they_are(bench):
@@ -241,7 +236,7 @@ def test_proposers_read_the_module_s_own_calls(bench):
             seen.append((component, evidence))
             return Draft(f"{purpose}")
 
-    bench.search(GepaSearch(Reader(), iterations=2))
+    bench.search(made(Reader(), iterations=2))
     by_component = dict(seen)
     assert [name for name, _ in seen] == ["left", "right"]
     assert all(item.output == "blind" and len(item.inputs) == 1 for item in by_component["left"])
@@ -271,7 +266,7 @@ def test_a_score_of_zero_everywhere_does_not_break_the_draw_of_an_ancestor(bench
 def test_twice_gives_equal_logs_and_bills(benches):
     pair = [benches(name) for name in ("a", "b")]
     for bench in pair:
-        bench.search(made(OneHalf()), Budget(prompt_tokens=12000, completion_tokens=4000))
+        bench.search(made(OneHalf()), Budget(prompt_tokens=4000, completion_tokens=4000))
     assert pair[0].log() == pair[1].log()
     assert pair[0].bill() == pair[1].bill()
 
@@ -294,10 +289,10 @@ def free(tmp_path_factory):
 @pytest.mark.parametrize(
     "limits",
     [
-        *({"rollouts": n} for n in (0, 7, 8, 10, 11, 13, 14, 21, 22, 43, 61)),
+        *({"rollouts": n} for n in (0, 7, 8, 13, 14, 94, 95, 102, 103)),
         *({"calls": n} for n in (15, 16, 55)),
         *({"prompt_tokens": n} for n in (100, 2500)),
-        *({"completion_tokens": n} for n in (100, 4000)),
+        *({"completion_tokens": n} for n in (100, 300)),
     ],
 )
 def test_no_limit_is_overshot_by_one_call_and_what_was_found_counts(benches, free, limits):
@@ -333,7 +328,7 @@ class Mortal:
         return self._inner.count_tokens(request)
 
 
-@pytest.mark.parametrize("batch", [1, 2, 3, 6, 9, 12, 15, 18])
+@pytest.mark.parametrize("batch", [1, 3, 20, 38])
 def test_killed_in_an_evaluation_and_resumed_ends_as_if_it_had_not_been(benches, batch):
     whole, killed = benches("whole"), benches("killed")
     expected = whole.search(MERGING)
@@ -347,7 +342,7 @@ def test_killed_in_an_evaluation_and_resumed_ends_as_if_it_had_not_been(benches,
     assert killed.target.calls == whole.target.calls
 
 
-@pytest.mark.parametrize("step", [2, 4, 5, 8, 12, 13, 14, 15, 16])
+@pytest.mark.parametrize("step", [2, 4, 14, 49, 51])
 def test_killed_after_any_step_and_resumed_goes_on(benches, step):
     whole, killed = benches("whole"), benches("killed")
     whole.search(MERGING)
@@ -462,35 +457,57 @@ def test_settings_choose_engine_and_parts():
     assert (best.selector, best.merges, best.iterations) == (SelectBest(), 0, 7)
 
 
+@dataclass(frozen=True)
+class Dice:
+    name: str = "dice"
+
+    def propose(self, parent, component, evidence, *, rng, purpose):
+        return Draft(f"{component} {rng.random():.6f}")
+
+
 def lottery(folder: Path) -> str:
     """The log of a run on a landscape of chance with six components, many equal means and merges of them."""
-
-    @dataclass(frozen=True)
-    class Dice:
-        name: str = "dice"
-
-        def propose(self, parent, component, evidence, *, rng, purpose):
-            return Draft(f"{component} {rng.random():.6f}")
 
     def drawn(request: Request) -> str:
         text = prompt_text(request)
         number = asked(text)[1]
         return f"right {number}" if hashlib.sha256(text.encode()).digest()[0] < 110 else "wrong"
 
-    bench = Bench(folder, drawn, train=24, validation=6)
+    bench = Bench(folder, drawn, train=24, validation=8)
     bench.components = tuple(f"part {letter}" for letter in "fabedc")
     bench.start = Candidate.make({name: f"{name} start" for name in bench.components})
     bench.build = lambda candidate: PromptHarness.parse(" ".join(t for _, t in candidate.texts) + " {question}")
-    bench.search(GepaSearch(Dice(), Beam(6), iterations=60, merges=20))
+    bench.search(GepaSearch(Dice(), acceptance=NotWorse(), iterations=40, merges=20))
     return bench.log()
 
 
-def test_nothing_depends_on_the_order_of_hashes(tmp_path):
-    script = "import pathlib, runpy, sys; print(runpy.run_path(sys.argv[1])['lottery'](pathlib.Path(sys.argv[2])))"
-    logs = []
-    for hash_seed in ("0", "1", "2"):
-        command = [sys.executable, "-c", script, __file__, str(tmp_path / hash_seed)]
-        env = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        logs.append(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
-    assert logs[0] == logs[1] == logs[2]
+def merge_of(numbered: bool) -> list[str]:
+    """The texts that the package's merge takes of two equally good candidates that differ in eleven components."""
+    from random import Random
+
+    from gepa.proposer.merge import sample_and_attempt_merge_programs_by_common_predictors as merge
+
+    keys = list(range(12)) if numbered else [f"part {letter}" for letter in "abcdefghijkl"]
+    start = dict.fromkeys(keys, "start")
+    one, two = ({**dict.fromkeys(keys, name), keys[0]: first} for name, first in (("one", "start"), ("two", "two")))
+    made = merge([0.1, 0.5, 0.5], Random(0), [1, 2], ([], []), [start, one, two], [[None], [0], [0]])
+    return [made[0][key] for key in keys]
+
+
+def printed(call: str, hash_seed: int) -> str:
+    """What a call prints in a process of its own."""
+    script = f"import pathlib, test_gepa; print(test_gepa.{call})"
+    env = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(Path(__file__).parent)}
+    return subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_numbers_free_the_package_s_merge_from_the_order_of_hashes():
+    """With names it depends on PYTHONHASHSEED, which is why it is given numbers."""
+    assert len({printed("merge_of(False)", seed) for seed in (1, 2)}) == 2
+    assert len({printed("merge_of(True)", seed) for seed in (1, 2)}) == 1
+
+
+def test_no_run_depends_on_the_order_of_hashes(tmp_path):
+    logs = [printed(f"lottery(pathlib.Path({str(tmp_path / str(seed))!r}))", seed) for seed in (1, 2)]
+    assert logs[0] == logs[1]
     assert logs[0].count('"merged"') >= 3
