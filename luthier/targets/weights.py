@@ -175,7 +175,8 @@ def rewrite(source: Path, change: Callable[[str, Any], Any], out: Path) -> Path:
     """Write a GGUF of F16 and F32 tensors again with other values.
 
     Args:
-        source: The file. change: Tensor name and values (a NumPy array) -> values of the same shape.
+        source: The file.
+        change: Tensor name and values (a NumPy array) -> values of the same shape.
         out: File to write, atomically.
     """
     import gguf
