@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from luthier.execute import Job, execute
-from luthier.execution import Execution, Limits
-from luthier.harnesses.program import ProgramHarness
-from luthier.ledger import Ledger
-from luthier.meter import Meter
-from luthier.question import Question
-from luthier.searches.call_graph import CallGraph, call_graph
-from luthier.store import Store
+from luthier.execution import Limits
+from luthier.searches.call_graph import CallGraph
 from luthier.target import Request
-from luthier.targets.scripted import ScriptedTarget, prompt_text
-from luthier.task import Score
+from luthier.targets.scripted import prompt_text
+from tests.luthier.searches.program_runs import graph_of
 
 DIAMOND = """
 wiring: |
@@ -62,23 +55,6 @@ modules:
   put: {inputs: [question], outputs: [reply]}
   say: {inputs: [question], outputs: [reply], max_tokens: 3}
 """
-
-
-def graph_of(tmp_path: Path, text: str, answer: Callable[[Request], str], limits: Limits | None = None) -> CallGraph:
-    program = ProgramHarness.parse(text)
-    question = Question.make(task="toy", text="why", reference="x", split="train")
-    return call_graph(ran(tmp_path, program, question, answer, limits), program, question.text)
-
-
-def ran(
-    tmp_path: Path, program: ProgramHarness, question: Question, answer: Callable[[Request], str], limits: Limits | None
-) -> Execution:
-    store = Store(tmp_path / "store.db")
-    ledger = Ledger(store, run="t", counts="alone")
-    meter = Meter(ScriptedTarget(answer), store, ledger, role="target", account="search", method="m", phase="p")
-    (row,) = execute([Job(program, question, 0)], lambda question, given: Score(0.0, "no"), meter, limits)
-    store.close()
-    return row
 
 
 def edges(graph: CallGraph, node: str, visit: int = 0) -> list[tuple[str, str, str]]:
