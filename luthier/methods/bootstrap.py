@@ -41,8 +41,6 @@ CARD = MethodCard(
     frozen="the target, the instructions, the wiring",
     ours="success threshold, questions that run at once, selector tpe, seeds other than 0",
 )
-SPECIAL = 3
-"""Sets beside the shuffled ones: none, labels only, unshuffled."""
 
 
 def build(settings: BootstrapParams, parts: Parts) -> Search:
@@ -93,12 +91,15 @@ class BootstrapTpe:
         require_demonstrations(session, self.name)
         self._schedule().run(session)
 
+    @property
+    def _sets(self) -> int:
+        return self.candidates + self.bootstrap.special
+
     def _schedule(self) -> TpeSearch:
-        validations = self.candidates + SPECIAL
-        return TpeSearch(self._space, validations - 1, always_full=True, name=self.name)
+        return TpeSearch(self._space, self._sets - 1, always_full=True, name=self.name)
 
     def _space(self, session: Session) -> Space:
-        found = self.bootstrap.sets(session, self.candidates + SPECIAL)
+        found = self.bootstrap.sets(session, self._sets)
         names = session.scope.components
         texts = {name: [session.start.text(name)] for name in names}
         return Space(texts, {name: different(found, name) for name in names})

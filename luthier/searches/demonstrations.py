@@ -95,20 +95,24 @@ class Bootstrap:
         of shuffled set i and its size come from `Random(i)` each, as in DSPy. Without labels (`max_labelled` 0) the
         second set is left out, and with no bootstrapping all after it.
         """
-        special = 1 + bool(self.max_labelled) + bool(self.max_bootstrapped)
         if count > 0:
             yield {}
         if count > 1 and self.max_labelled:
             yield self.labelled(session)
         if not self.max_bootstrapped:
             return
-        if count >= special:
+        if count >= self.special:
             yield self.bootstrapped(session, session.train, self.max_bootstrapped)
-        for number in range(count - special):
+        for number in range(count - self.special):
             order = list(session.train)
             self._rng(session, number).shuffle(order)
             size = self._rng(session, number).randint(1, self.max_bootstrapped)
             yield self.bootstrapped(session, order, size)
+
+    @property
+    def special(self) -> int:
+        """Sets that are no shuffled bootstrap: none, and where there are any, labels only and unshuffled bootstrap."""
+        return 1 + bool(self.max_labelled) + bool(self.max_bootstrapped)
 
     def settings(self) -> Mapping[str, Any]:
         """JSON of everything that changes the sets."""
@@ -194,7 +198,7 @@ class RandomSets:
         """Make one set after the other and validate it at once; equal candidates are validated once."""
         require_demonstrations(session, self.name)
         seen: set[str] = set()
-        for shots in self.bootstrap.each_set(session, self.candidates + 3):
+        for shots in self.bootstrap.each_set(session, self.candidates + self.bootstrap.special):
             candidate = session.start.with_shots(shots)
             if candidate.digest not in seen:
                 seen.add(candidate.digest)

@@ -95,11 +95,12 @@ def test_it_makes_the_sets_and_scores_of_dspy(worlds, program, answer, label, ma
     theirs = {item["seed"]: item for item in found}
 
     session = world.session(seed=0, name="sets")
-    sets = bootstrap.build(settings, parts).bootstrap.sets(session, settings.candidates + 3)
+    making = bootstrap.build(settings, parts).bootstrap
+    sets = making.sets(session, settings.candidates + making.special)
     seeds = sorted(theirs)
     if not max_labelled:  # their labels-only set is then a second empty one, ours is left out
         seeds.remove(-2)
-    for seed, shots in zip(seeds, sets, strict=False):
+    for seed, shots in zip(seeds, sets, strict=True):
         for name, predictor in theirs[seed]["program"].named_predictors():
             fields = program.modules[name].fields
             wanted = [(demo.get("augmented", False), {k: demo[k] for k in fields}) for demo in predictor.demos]
