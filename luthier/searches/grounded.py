@@ -112,9 +112,9 @@ class GroundedProposer:
         temperature: float = 1.0,
         max_characters: int = 600,
     ) -> None:
+        self._meter, self._program = meter, program
         if meter.context.role != "proposer":
             raise InputError(f"field meter: its role is {meter.context.role!r}", where=self.name, fix="use 'proposer'")
-        self._meter, self._program = meter, program
         self._train = tuple(train[: VIEW * MAX_VIEWS])
         self._feedback: Feedback = feedback
         self._max_tokens, self._temperature, self._most = max_tokens, temperature, max_characters
@@ -123,7 +123,7 @@ class GroundedProposer:
     @property
     def name(self) -> str:
         """What logs and reports call it."""
-        return "grounded model"
+        return f"grounded model {self._meter.target.name}"
 
     def propose(
         self, parent: Candidate, component: str, evidence: Sequence[Evidence], *, rng: random.Random, purpose: str
