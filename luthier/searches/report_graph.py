@@ -60,7 +60,7 @@ def tries_of(rows: Sequence[LogRow], most: int) -> list[Try]:
     for row in rows:
         if "candidate" in row.detail:
             texts[row.candidate] = row.detail["candidate"]["texts"]
-        if row.event == "evaluate" and row.detail["full"]:
+        if row.event == "evaluate" and row.detail["full"] and row.candidate in texts:
             scores = row.detail["scores"]
             found.append(Try(texts[row.candidate], sum(scores) / len(scores)))
     return found[-most:] if most else []
