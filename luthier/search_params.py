@@ -87,7 +87,9 @@ class GepaParams(ReflectiveParams):
 
     selector: ParentName = "pareto"
     acceptance: Literal["strict", "not_worse"] = "strict"
-    engine: Literal["gepa", "own"] = Field(default="gepa", description="own: needed for best, beam and latest")
+    engine: Literal["gepa", "own"] = Field(
+        default="gepa", description="the authors' package, or our loop; every selector goes with both"
+    )
     merge: bool = True
     max_merges: int = Field(default=5, ge=0)
 

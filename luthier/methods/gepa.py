@@ -1,8 +1,8 @@
 """GEPA (Agrawal et al., arXiv 2507.19457): reflective mutation, instance-wise Pareto choice, system-aware merge.
 
 Two engines. `gepa` is the authors' package (0.1.4, the exact reference, optimizers.md 7.2) behind an adapter of
-ours; `own` is `luthier.searches.reflective`, the same loop without merge and without the package. Any selector and
-any proposer goes with either; the paper's ablations are the selectors `best` and `beam` without merge.
+ours; `own` is `luthier.searches.reflective`, the same loop with draws of its own. Any selector, credit and proposer
+goes with either; the paper's ablations are the selectors `best` and `beam` without merge.
 
 What the package decides: parents, mini-batches, components, when to merge and what. What is ours around it, because
 the package counts otherwise or loses it (optimizers.md 7.7, 12.1, 13): every evaluation and every proposal goes
@@ -61,30 +61,23 @@ FLOOR = 2.0**-500
 """What the package is told for a score of 0."""
 Texts = dict[Any, str]
 """What the package edits: a text by the number of its component (it means names, and never looks into them)."""
-Run = tuple[Question, Execution]
-"""What the package carries from an evaluation to the evidence."""
 
 
 def build(settings: GepaParams, parts: Parts) -> Search:
     """The search of these settings.
 
     Raises:
-        InputError: merge with the engine that has none.
+        InputError: the beam has no width.
     """
     selector = selector_of(settings.selector, settings.width)
     acceptance: Acceptance = StrictImprovement() if settings.acceptance == "strict" else NotWorse()
     credit = OutcomeCredit(steps=parts.binding.steps)
     batch, end = settings.batch, settings.iterations
-    if settings.engine == "own":
-        if settings.merge:
-            raise InputError(
-                "field merge: true, and the engine own has none",
-                where="search.gepa",
-                fix="set merge: false, or engine: gepa, which goes with every selector",
-            )
-        return Reflective(parts.proposer, selector, acceptance, credit, batch=batch, iterations=end, name=CARD.name)
     merges = settings.max_merges if settings.merge else 0
-    return GepaSearch(parts.proposer, selector, acceptance, credit, batch=batch, merges=merges, iterations=end)
+    chosen = (parts.proposer, selector, acceptance, credit)
+    if settings.engine == "own":
+        return Reflective(*chosen, batch=batch, iterations=end, merges=merges, name=CARD.name)
+    return GepaSearch(*chosen, batch=batch, iterations=end, merges=merges)
 
 
 @dataclass(frozen=True)
@@ -168,7 +161,7 @@ class _Adapter:
 
     def evaluate(
         self, batch: list[Question], candidate: Texts, capture_traces: bool = False
-    ) -> EvaluationBatch[Run, str]:
+    ) -> EvaluationBatch[Execution, str]:
         """A mini-batch, the validation questions that test a merge, or the whole validation."""
         from gepa.core.adapter import EvaluationBatch
 
@@ -182,24 +175,19 @@ class _Adapter:
         return EvaluationBatch(
             outputs=[row.answer for row in rows],
             scores=[max(score, FLOOR) for score in evaluation.scores],
-            trajectories=list(zip(batch, rows, strict=True)),
+            trajectories=list(rows),
         )
 
     def make_reflective_dataset(
-        self, candidate: Texts, eval_batch: EvaluationBatch[Run, str], components_to_update: list[Any]
+        self, candidate: Texts, eval_batch: EvaluationBatch[Execution, str], components_to_update: list[Any]
     ) -> dict[Any, list[dict[str, Any]]]:
         """Evidence by component number, in the package's form of records."""
-        questions, rows = zip(*(eval_batch.trajectories or ()), strict=True)
-        evaluation = Evaluation(self._candidate(candidate).digest, rows)
-        feedback = self._session.scope.feedback
+        parent = self._candidate(candidate)
+        evaluation = Evaluation(parent.digest, tuple(eval_batch.trajectories or ()))
+        names = [self._names[number] for number in components_to_update]
         with _passing():
-            return {
-                number: [
-                    _record(item)
-                    for item in self._search.credit.assign(self._names[number], evaluation, questions, feedback)
-                ]
-                for number in components_to_update
-            }
+            evidence = self._session.assign(self._search.credit, names, parent, evaluation)
+        return {number: [_record(item) for item in evidence[self._names[number]]] for number in components_to_update}
 
     def propose_new_texts(
         self, candidate: Texts, reflective_dataset: Mapping[Any, Sequence[Mapping[str, Any]]], components: list[Any]

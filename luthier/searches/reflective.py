@@ -1,6 +1,6 @@
 """`Reflective`: propose from evidence, test on a mini-batch, validate what is accepted. GEPA's loop, parts open.
 
-GEPA (Agrawal et al., arXiv 2507.19457; loop as in gepa 0.1.4, optimizers.md 7.2) without merge: parent by
+GEPA (Agrawal et al., arXiv 2507.19457; loop as in gepa 0.1.4, optimizers.md 7.2) with merge on demand: parent by
 selector, mini-batch of 3, one proposal per chosen component, the child on the same mini-batch, full validation
 on acceptance. With another selector it is the paper's select-best or beam ablation. With `gate` "validation" the
 child is validated at once, which is the loop of TextGrad and OptoPrime; how a child is made is open (`child`).
@@ -10,6 +10,7 @@ rollout.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from luthier.errors import InputError
 from luthier.search import Acceptance, Credit, Evaluation, Proposer, Selector
 from luthier.searches.batches import epoch_batch
 from luthier.searches.credit import OutcomeCredit
+from luthier.searches.merging import Member, Merge, Merging
 from luthier.searches.selectors import ParetoFront, StrictImprovement
 from luthier.searches.session import Session
 
@@ -36,6 +38,7 @@ class Reflective:
         iterations: Most iterations; None leaves the end to the budget.
         gate: Where `acceptance` compares child and parent: on the mini-batch, before the child is validated, or
             on the validation questions.
+        merges: Most accepted merges (`luthier.searches.merging`), 0 for none.
         name: What logs call it.
     """
 
@@ -48,12 +51,14 @@ class Reflective:
     perfect: float = 1.0
     iterations: int | None = None
     gate: Literal["minibatch", "validation"] = "minibatch"
+    merges: int = 0
     name: str = "reflective"
 
     def settings(self) -> Mapping[str, Any]:
         """See `luthier.searches.session.Search`."""
         parts = {name: repr(getattr(self, name)) for name in ("selector", "acceptance", "credit")}
         rest = {"components": self.components, "batch": self.batch, "perfect": self.perfect, "gate": self.gate}
+        rest["merges"] = self.merges
         return {"proposer": self.proposer.name, **parts, **rest}
 
     def run(self, session: Session) -> None:
@@ -66,8 +71,20 @@ class Reflective:
         pool = [session.start]
         scores = [session.validate(session.start).scores]
         pointers = [0]
+        members = [Member(pool[0], scores[0])]
+        merging = Merging(self.merges)
         iteration = 0
         while self.iterations is None or iteration < self.iterations:
+            merge = merging.draft(members, session.rng(f"merge {iteration}"))
+            if merge is not None:
+                iteration += 1
+                if self._passes(session, merge):
+                    merging.accepted()
+                    scores.append(session.validate(merge.child).scores)
+                    pool.append(merge.child)
+                    pointers.append(max(pointers[place] for place in merge.parents))
+                    members.append(Member(merge.child, scores[-1], merge.parents))
+                continue
             index = self.selector.choose(scores, session.rng(f"parent {iteration}"))
             questions = epoch_batch(session.train, self.batch, iteration, session.seed)
             iteration += 1
@@ -88,6 +105,8 @@ class Reflective:
             scores.append(validated)
             pool.append(child)
             pointers.append(pointers[index])
+            members.append(Member(child, validated, (index,)))
+            merging.found()
 
     def child(self, session: Session, parent: Candidate, turn: int, before: Evaluation) -> Candidate:
         """What is made of a parent that was run on a mini-batch, for the `turn`-th time in its line.
@@ -97,6 +116,14 @@ class Reflective:
         names = session.scope.components
         chosen = names if self.components == "all" else (names[turn % len(names)],)
         return session.propose(self.proposer, parent, session.assign(self.credit, chosen, parent, before))
+
+    def _passes(self, session: Session, merge: Merge) -> bool:
+        """Test a merge; logged with its texts, since no proposal holds them."""
+        session.decide(merge.child, "merged", child=merge.child.to_row())
+        questions = [session.validation[place] for place in merge.questions]
+        passed = math.fsum(session.evaluate(merge.child, questions, "merge").scores) >= merge.bar
+        session.decide(merge.child, "accepted" if passed else "rejected")
+        return passed
 
     def _decide(self, session: Session, child: Candidate, old: Sequence[float], new: Sequence[float]) -> bool:
         accepted = self.acceptance.accepts(old, new)

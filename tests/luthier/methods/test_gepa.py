@@ -180,9 +180,10 @@ MERGING = GepaSearch(OneHalf(), iterations=16)
 LIMIT = Budget(rollouts=150)
 
 
-def test_merge_joins_what_no_lineage_has_alone(benches):
-    merged = benches("merged").search(made(OneHalf(), merge=True), LIMIT)
-    alone = benches("alone").search(made(OneHalf(), merge=False), LIMIT)
+@pytest.mark.parametrize("engine", ["gepa", "own"])
+def test_merge_joins_what_no_lineage_has_alone(benches, engine):
+    merged = benches("merged").search(made(OneHalf(), engine=engine, merge=True), LIMIT)
+    alone = benches("alone").search(made(OneHalf(), engine=engine, merge=False), LIMIT)
     assert merged.score == 1.0
     assert "alpha" in merged.best.text("left")
     assert "beta" in merged.best.text("right")
@@ -328,15 +329,20 @@ class Mortal:
         return self._inner.count_tokens(request)
 
 
-@pytest.mark.parametrize("batch", [1, 3, 20, 38])
-def test_killed_in_an_evaluation_and_resumed_ends_as_if_it_had_not_been(benches, batch):
+OWN = build(GepaParams(engine="own", iterations=16), Parts(BINDING, OneHalf()))
+
+
+@pytest.mark.parametrize(
+    ("search", "batch"), [*((MERGING, batch) for batch in (1, 3, 20, 38)), (OWN, 20)], ids=lambda value: str(value)[:4]
+)
+def test_killed_in_an_evaluation_and_resumed_ends_as_if_it_had_not_been(benches, search, batch):
     whole, killed = benches("whole"), benches("killed")
-    expected = whole.search(MERGING)
+    expected = whole.search(search)
     mortal = Mortal(killed.target, batch)
     with pytest.raises(KilledError):
-        killed.search(MERGING, target=mortal)
+        killed.search(search, target=mortal)
     assert killed.log() != whole.log()
-    assert killed.search(MERGING, target=mortal) == expected
+    assert killed.search(search, target=mortal) == expected
     assert killed.log() == whole.log()
     assert killed.bill() == whole.bill()
     assert killed.target.calls == whole.target.calls
@@ -383,7 +389,7 @@ def test_unusable_proposals_are_counted_cost_no_child_and_the_search_ends(bench,
             return draft
 
     bench.components = ("left",)
-    result = bench.search(made(Same(), engine=engine, merge=engine == "gepa"), Budget(rollouts=50))
+    result = bench.search(made(Same(), engine=engine), Budget(rollouts=50))
     # 8 for the start, then the parent's 3 each time.
     assert bench.spent("rollouts") == 50
     assert result.outcomes == {outcome: (50 - 8) // 3}
