@@ -63,14 +63,14 @@ from luthier.workbench import spec_of
 PROGRAM = """
 wiring: |
   trouble = notice(question)
-  answer = sort(question, trouble)
+  answer = choose(question, trouble)
 modules:
   notice:
     inputs: [question]
     outputs: [trouble]
     instruction: Say in a few words what the customer complains about.
     max_tokens: 16
-  sort:
+  choose:
     inputs: [question, trouble]
     outputs: [answer]
     instruction: Name the queue.
@@ -261,8 +261,8 @@ def score_on(harnesses: Sequence[ProgramHarness], questions: Sequence[Question],
     return [scores[place : place + width] for place in range(0, len(scores), width)]
 
 
-def measure(setting: Setting, seeds: Sequence[int], held: Sequence[Question]) -> None:
-    """Run both sides for each seed and record the two figures."""
+def measure(setting: Setting, seeds: Sequence[int], held: Sequence[Question], keep: bool = True) -> None:
+    """Run both sides for each seed and report the two figures; `keep` says whether they are recorded."""
     ends: list[tuple[End, End]] = []
     for turn, seed in enumerate(seeds):
         if turn % 2:
@@ -287,6 +287,7 @@ def measure(setting: Setting, seeds: Sequence[int], held: Sequence[Question]) ->
         peer=round(statistics.fmean(their.seconds for _, their in ends), 2),
         seeds=seeds,
         interval=(round(ratios.low, 3), round(ratios.high, 3)),
+        keep=keep,
     )
     tables = score_on([end.best for pair in ends for end in pair], held, setting)
     our_means, their_means = (
@@ -302,6 +303,7 @@ def measure(setting: Setting, seeds: Sequence[int], held: Sequence[Question]) ->
         peer=round(100 * statistics.fmean(their_means.values()), 2),
         seeds=seeds,
         interval=(round(100 * gap.low, 2), round(100 * gap.high, 2)),
+        keep=keep,
     )
 
 
@@ -314,6 +316,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--validation", type=int, default=24, help="validation questions")
     parser.add_argument("--held", type=int, default=120, help="held-out questions")
     parser.add_argument("--questions-seed", type=int, default=7)
+    parser.add_argument("--print-only", action="store_true", help="record nothing")
     arguments = parser.parse_args(argv)
     task = open_task("explained", "")
     target = open_target(spec_of(load_params(ROOT).profile.target))
@@ -322,7 +325,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     validation = task.questions("validation", arguments.validation, seed)
     setting = Setting(task, target, train, validation, arguments.rollouts)
     answer_of(BINDING.program, train[0], target)
-    measure(setting, arguments.seeds, task.questions("test", arguments.held, seed))
+    measure(setting, arguments.seeds, task.questions("test", arguments.held, seed), not arguments.print_only)
     target.close()
     return 0
 
