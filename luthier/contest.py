@@ -165,6 +165,7 @@ class Overall:
 
     method: str
     label: str
+    kind: Kind
     budget: str
     tasks: int
     pooled: Interval
@@ -339,14 +340,15 @@ def _overall(groups: Sequence[Group], resamples: int) -> tuple[Overall, ...]:
         for item in group.standings:
             found[group.budget_name, item.method].append(item)
     overall = []
-    for (budget, method), standings in sorted(found.items()):
+    for (budget, method), standings in found.items():
         if len(standings) < len(tasks):
             continue
         by_task = [question_means(_scores(item.runs)) for item in standings]
         pooled = mean_interval([score for scores in by_task for score in scores.values()], resamples=resamples)
         weight = mean(mean(scores.values()) for scores in by_task)
-        overall.append(Overall(method, standings[0].label, budget, len(tasks), pooled, weight))
-    return tuple(overall)
+        first = standings[0]
+        overall.append(Overall(method, first.label, first.kind, budget, len(tasks), pooled, weight))
+    return tuple(sorted(overall, key=lambda item: (item.budget, _ORDER.index(item.kind), item.label, item.method)))
 
 
 def _warnings(groups: Sequence[Group]) -> Iterable[str]:

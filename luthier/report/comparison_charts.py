@@ -48,7 +48,8 @@ def compact(value: float) -> str:
 def spend_plot(group: Group, unit: str, colours: Colours) -> Html:
     """Score against everything spent before use; curves are validation scores, points with whiskers test scores."""
     values = [s.before_use for s in group.standings] + [b.spent for s in group.standings for b in s.curve]
-    across, up = spanning(values, LEFT, _RIGHT), _score_axis([s.score for s in group.standings])
+    reached = [band.high for item in group.standings for band in item.curve]
+    across, up = spanning(values, LEFT, _RIGHT), _score_axis(group, reached)
     places = [(_spent(s, across), up.place(s.score.mean)) for s in group.standings]
     heights = keep_apart([y for _, y in places], TOP, _LOW - 4)
     drawn = [
@@ -120,7 +121,7 @@ def use_plot(group: Group, unit: str, colours: Colours) -> Html:
 def front_plot(group: Group, unit: str, colours: Colours) -> Html:
     """Score against price per use, with the Pareto front."""
     across = spanning([s.use_cost for s in group.standings], LEFT, _RIGHT)
-    up = _score_axis([s.score for s in group.standings])
+    up = _score_axis(group)
     places = [(across.place(s.use_cost), up.place(s.score.mean)) for s in group.standings]
     heights = keep_apart([y for _, y in places], TOP, _LOW - 4)
     front = sorted(place for item, place in zip(group.standings, places, strict=True) if item.on_front)
@@ -198,6 +199,7 @@ def _crossing(group: Group, item: Crossing, across: Axis, up: Axis, colours: Col
         "g",
         whisker(y, low, high, upright=False),
         dot,
+        element("text", compact(found.uses), x=x, y=y - 9, text_anchor="middle", class_="name"),
         class_=f"who {colours[item.other]}",
         data_method=item.other,
     )
@@ -212,8 +214,8 @@ def _spent(item: Standing, across: Axis) -> float:
     return across.place(item.before_use) if item.before_use else across.start
 
 
-def _score_axis(scores: Sequence[Interval]) -> Axis:
-    return linear(0.0, max(score.high for score in scores), _LOW, TOP)
+def _score_axis(group: Group, reached: Sequence[float] = ()) -> Axis:
+    return linear(0.0, max([item.score.high for item in group.standings] + list(reached)), _LOW, TOP)
 
 
 def _percent(share: float) -> str:

@@ -16,6 +16,7 @@ from luthier.contender import TRAINED_TOKEN, Contender
 from luthier.contest import Comparison, Group, Standing
 from luthier.question import Question
 from luthier.report import comparison_tables as tables
+from luthier.report.charts import OUTCOMES
 from luthier.report.comparison_charts import Colours, compact, front_plot, group_data, spend_plot, use_plot
 from luthier.report.comparison_data import (
     LONGEST_HARNESS,
@@ -24,7 +25,6 @@ from luthier.report.comparison_data import (
     MOST_STEPS,
     embedded,
 )
-from luthier.report.charts import OUTCOMES
 from luthier.report.markup import Html, element, join
 from luthier.report.numbers import count, difference, estimate
 from luthier.report.tables import note, section
@@ -76,7 +76,6 @@ def render_comparison(
 def _parts(
     comparison: Comparison, contenders: Sequence[Contender], colours: Colours
 ) -> list[tuple[str, str, Html] | None]:
-    groups, unit = comparison.groups, comparison.unit
     overall = tables.overall(comparison)
     return [
         ("answer", "answer", _answer(comparison, contenders)),
@@ -88,19 +87,8 @@ def _parts(
         )
         if overall
         else None,
-        (
-            "spend",
-            "score and spend",
-            _figures("spend", "Score against spend", [spend_plot(g, unit, colours) for g in groups], _SPEND_NOTE),
-        ),
+        ("costs", "score and cost", _costs(comparison, colours)),
         ("break-even", "break-even", _break_even(comparison, colours)),
-        (
-            "front",
-            "price per use",
-            _figures(
-                "front", "Score against price per use", [front_plot(g, unit, colours) for g in groups], _FRONT_NOTE
-            ),
-        ),
         (
             "differences",
             "differences",
@@ -126,8 +114,8 @@ _PAIR_NOTE = (
     "higher or lower."
 )
 _MONEY_NOTE = (
-    "As if alone: what the same work costs with an empty store; budgets, plots and break-even use it. Paid: what really "
-    f"went to an engine. A trained token counts as {TRAINED_TOKEN} read ones, forward and backward (ours)."
+    "As if alone: what the same work costs with an empty store; budgets, plots and break-even use it. Paid: what "
+    f"really went to an engine. A trained token counts as {TRAINED_TOKEN} read ones, forward and backward (ours)."
 )
 _USE_NOTE = (
     "Uses at which both cost the same: n* = (cost before use of the learned one − of the other) / (cost per use of the "
@@ -145,13 +133,13 @@ def _answer(comparison: Comparison, contenders: Sequence[Contender]) -> Html:
     return section(
         "answer",
         "The answer",
-        [_sentence(group) for group in comparison.groups],
+        [_sentence(group, "lead" if len(comparison.groups) == 1 else None) for group in comparison.groups],
         [note(element("strong", "Not a headline. "), text, warning=True) for text in comparison.warnings],
         note(facts),
     )
 
 
-def _sentence(group: Group) -> Html:
+def _sentence(group: Group, class_: str | None) -> Html:
     """Best learned against best searched (or whatever there is), and when it begins to cost less."""
     best = {kind: _best(group, kind) for kind in ("learned", "searched", "fixed")}
     shown = [item for item in best.values() if item is not None]
@@ -176,7 +164,7 @@ def _sentence(group: Group) -> Html:
             element("strong", tables.verdict(crossing.result)),
             ".",
         )
-    return element("p", text, class_="lead", **_data(group))
+    return element("p", text, class_=class_, **_data(group))
 
 
 def _best(group: Group, kind: str) -> Standing | None:
@@ -197,7 +185,7 @@ def _standings(comparison: Comparison, colours: Colours) -> Html:
         tables.standings(comparison, colours),
         legend,
         note(
-            "Pooled scores are means over questions, each question's mean over its seeds; equal weight is the mean over "
+            "Pooled scores are means over questions, each question's over its seeds; equal weight is the mean over "
             "families. Intervals (bootstrap over questions) speak of new questions at these seeds; the spread over "
             "seeds stands beside them. Activate a heading to sort."
         ),
@@ -210,14 +198,20 @@ def _break_even(comparison: Comparison, colours: Colours) -> Html:
     return section(
         "break-even",
         "Break-even",
-        element("div", plots, class_="plots"),
+        element("div", plots, element("div", note(_USE_NOTE), class_="aside"), class_="plots"),
         tables.break_evens(comparison) if rows else note("No learned contender, so nothing to break even."),
-        note(_USE_NOTE),
     )
 
 
-def _figures(identity: str, title: str, plots: Sequence[Html], text: str) -> Html:
-    return section(identity, title, element("div", plots, class_="plots"), note(text))
+def _costs(comparison: Comparison, colours: Colours) -> Html:
+    plots = [draw(group, comparison.unit, colours) for group in comparison.groups for draw in (spend_plot, front_plot)]
+    return section(
+        "costs",
+        "Score against spend, and against price per use",
+        element("div", plots, class_="plots"),
+        note(_SPEND_NOTE),
+        note(_FRONT_NOTE),
+    )
 
 
 def _generalisation(comparison: Comparison, colours: Colours) -> Html:
@@ -243,10 +237,10 @@ def _questions() -> Html:
         element("noscript", note("The list of questions needs the page's own script; everything above does not.")),
         note(
             "Open a question to see what every contender wrote, did and spent. Keys: up and down move between "
-            "questions, left and right go on inside an open one, Escape closes it, / goes to the search. Cells are mean "
-            f"scores over seeds in per cent. Embedded texts are cut: questions after {count(LONGEST_QUESTION)} "
-            f"characters, values after {LONGEST_VALUE}, harnesses after {count(LONGEST_HARNESS)}, traces after "
-            f"{MOST_STEPS} steps; a cut says how much is missing."
+            "questions, left and right go on inside an open one, Escape closes it, / goes to the search. A star marks "
+            "cells in which some execution gave no answer. Embedded texts are cut: questions after "
+            f"{count(LONGEST_QUESTION)} characters, values after {LONGEST_VALUE}, harnesses after "
+            f"{count(LONGEST_HARNESS)}, traces after {MOST_STEPS} steps; a cut says how much is missing."
         ),
     )
 
@@ -272,6 +266,7 @@ def _filters(comparison: Comparison, contenders: Sequence[Contender]) -> Html:
             element("input", type="search", name="text", placeholder="text or id", autocomplete="off"),
         ),
         element("button", "Reset", type="reset"),
+        element("a", "to the questions", href="#questions", class_="to-questions"),
     ]
     return element("form", fields, id="filters", class_="filters", aria_label="filters")
 

@@ -15,6 +15,8 @@ from luthier.report.markup import Child, Html, element, join
 from luthier.report.numbers import NONE, bounds, count, estimate, percent, points, short
 from luthier.report.tables import Column, cell, number
 
+_ROUNDING = 1e-9
+"""A bound this near to 0 is 0: thirds of three seeds do not sum up exactly."""
 _BAR = {"learned": "learned", "searched": "searched", "fixed": "baseline"}
 
 
@@ -155,9 +157,9 @@ def verdict(found: BreakEven) -> str:
 
 def reading(gap: Interval) -> str:
     """What an interval of a difference allows to say."""
-    if gap.low > 0:
+    if gap.low > _ROUNDING:
         return "better"
-    return "worse" if gap.high < 0 else "the interval holds 0: undecided"
+    return "worse" if gap.high < -_ROUNDING else "the interval holds 0: undecided"
 
 
 def unseen_families(comparison: Comparison, colours: Colours) -> Html | None:
@@ -242,7 +244,7 @@ def overall(comparison: Comparison) -> Html | None:
             element("th", item.label, scope="row"),
             cell(item.budget or NONE),
             _value(item.pooled.mean, estimate(item.pooled)),
-            cell(interval_bar(item.pooled, "baseline")),
+            cell(interval_bar(item.pooled, _BAR[item.kind])),
             _value(item.equal_weight, percent(item.equal_weight)),
             data_method=item.method,
             data_budget=item.budget or None,
