@@ -87,7 +87,7 @@ def test_the_card_and_the_register_name_it() -> None:
     assert searcher("textgrad") is build
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_blame_reaches_the_modules_at_fault(lines, seed: int) -> None:
     line = lines(str(seed))
     result = line.search(offline(line), seed=seed)
@@ -102,7 +102,7 @@ def test_blame_reaches_the_modules_at_fault(lines, seed: int) -> None:
 @pytest.mark.parametrize("components", ["round_robin", "all"])
 def test_with_the_outcome_for_everyone_the_same_loop_does_not_find_it(lines, components: str) -> None:
     scores = []
-    for seed in range(4):
+    for seed in range(3):
         line = lines(str(seed))
         whole = replace(offline(line), credit=OutcomeCredit(steps=line.binding.steps), components=components)
         scores.append(line.search(whole, seed=seed).score)
@@ -188,7 +188,7 @@ def test_killed_and_resumed_ends_as_if_it_had_not_been(lines, who: str, at: int)
     assert killed.bill() == whole.bill()
 
 
-@pytest.mark.parametrize("limits", [{"calls": n} for n in (0, 5, 40, 42, 44, 47, 60)] + [{"rollouts": 10}])
+@pytest.mark.parametrize("limits", [{"calls": n} for n in (0, 40, 44, 53, 60)] + [{"rollouts": 10}])
 def test_no_limit_is_overshot_and_a_larger_budget_goes_on(lines, limits) -> None:
     whole, grown = lines("whole"), lines("grown")
     expected = search(whole, Budget(calls=150), settings=TextgradParams(iterations=3))
@@ -226,7 +226,7 @@ def test_a_critic_that_always_fails_ends_the_search_and_a_repaired_one_goes_on(l
 @pytest.mark.parametrize(("text", "outcome"), [("", "empty"), ("Comment.", "new"), ("word " * 900, "too-long")])
 def test_useless_proposals_are_counted_and_end(lines, text: str, outcome: str) -> None:
     line = lines("a")
-    result = search(line, writer=ScriptedTarget(lambda request: text, name="w"))
+    result = search(line, writer=ScriptedTarget(lambda request: text, name="w"), settings=TextgradParams(iterations=3))
     assert result.reason == "finished"
     assert result.outcomes[outcome] >= 2
     assert set(result.outcomes) <= {outcome, "repeated"}
