@@ -8,7 +8,8 @@ that goes first changes from seed to seed. What the two find is scored on the sa
 * `gepa_vs_gepa`: wall time of our search over theirs, the mean of the seeds' ratios with its 95 % interval; below 1 is
   faster.
 * `gepa_vs_gepa_score`: points of accuracy of our end minus theirs on held-out questions, means over seeds, paired by
-  question, with a 95 % interval.
+  question. Its 95 % interval speaks of new questions at these seeds; the two sides draw differently, and seeds differ
+  more than questions do, so each seed's scores are printed too.
 
 The package may pass its limit (it looks once an iteration), ours may not; both counts are printed.
 
@@ -290,6 +291,8 @@ def measure(setting: Setting, seeds: Sequence[int], held: Sequence[Question], ke
         keep=keep,
     )
     tables = score_on([end.best for pair in ends for end in pair], held, setting)
+    points = [round(100 * statistics.fmean(table), 1) for table in tables]
+    print(f"held-out accuracy by seed: ours {points[::2]}, theirs {points[1::2]}", file=sys.stderr)
     our_means, their_means = (
         {q.id: statistics.fmean(column) for q, *column in zip(held, *tables[side::2], strict=True)} for side in (0, 1)
     )

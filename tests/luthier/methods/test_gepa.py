@@ -513,6 +513,13 @@ def test_numbers_free_the_package_s_merge_from_the_order_of_hashes():
     assert len({printed("merge_of(True)", seed) for seed in (1, 2)}) == 1
 
 
+def test_every_merge_ends_accepted_or_rejected(tmp_path):
+    rows = [json.loads(line) for line in lottery(tmp_path / "one").splitlines()]
+    ends = [row["outcome"] for place, row in enumerate(rows) if place > 1 and rows[place - 2]["outcome"] == "merged"]
+    assert set(ends) == {"accepted", "rejected"}
+    assert all(rows[place + 1]["phase"] == "merge" for place, row in enumerate(rows) if row["outcome"] == "merged")
+
+
 def test_no_run_depends_on_the_order_of_hashes(tmp_path):
     logs = [printed(f"lottery(pathlib.Path({str(tmp_path / str(seed))!r}))", seed) for seed in (1, 2)]
     assert logs[0] == logs[1]
