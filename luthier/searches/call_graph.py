@@ -37,7 +37,8 @@ class Edge:
         source: Place of the earlier call. role: See the module.
         name: The reader's name of the input (value), or the state field that the guard looked at (choice).
         value: What the field held.
-        known: Of a choice, the texts that the guards compare the field with.
+        known: Of a choice, the texts that the guards look for.
+        exact: Of a choice, whether the field has to be one of them, with nothing around it.
     """
 
     source: int
@@ -45,6 +46,7 @@ class Edge:
     name: str
     value: str
     known: tuple[str, ...] = ()
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,15 +223,19 @@ class _Replay:
 
     def _guard_edges(self, guards: Sequence[Guard]) -> Iterator[Edge]:
         known: dict[str, dict[str, None]] = {}
+        loose: set[str] = set()
         for comparison in (item for guard in guards for item in _comparisons(guard)):
             sides = list(operands(comparison))
             texts = [text for side in sides if side.kind == "const" for text in _texts(side.value)]
             for side in sides:
                 if side.kind in ("state", "len"):
                     known.setdefault(side.value, {}).update(dict.fromkeys(texts if side.kind == "state" else ()))
+                    within = comparison.op in ("in", "not in") and side is comparison.right
+                    loose |= {side.value} if within or comparison.op in ("<", "<=", ">", ">=") else set()
         for name, values in known.items():
             for source in self.writers.get(name, ()):
-                yield Edge(source, "choice", name, show(self.memory.values[name]), tuple(values))
+                value = show(self.memory.values[name])
+                yield Edge(source, "choice", name, value, tuple(values), bool(values) and name not in loose)
 
     def _always_follows(self, node: int, router: int) -> bool:
         """Whether every way from a router to the end passes the node (it post-dominates the router)."""

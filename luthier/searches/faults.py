@@ -94,7 +94,7 @@ def _fault(graph: CallGraph, call: Call, said: Quotes) -> str:
 def _misspelt_choice(graph: CallGraph, call: Call) -> str:
     """A word that a guard looks for, with something else around it."""
     for edge in [*(edge for later in graph.calls for edge in later.edges), *graph.ends]:
-        if edge.source == call.place and edge.role == "choice" and edge.value not in edge.known:
+        if edge.source == call.place and edge.exact and edge.value not in edge.known:
             for text in edge.known:
                 if stands_in(text, edge.value):
                     return f"It wrote '{edge.value}' where the program looks for '{text}' and nothing else."

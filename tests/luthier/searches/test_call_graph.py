@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from luthier.execution import Limits
-from luthier.searches.call_graph import CallGraph
+from luthier.harnesses.guards import Guard, operands
+from luthier.harnesses.task_programs import read_program_file
+from luthier.question import Question
+from luthier.searches.call_graph import CallGraph, call_graph
+from luthier.searches.faults import blame
 from luthier.target import Request
 from luthier.targets.scripted import prompt_text
-from tests.luthier.searches.program_runs import graph_of
+from luthier.tasks.twohop_world import world
+from tests.luthier.executors.test_program import ANSWERS, draw_program
+from tests.luthier.searches.program_runs import Reply, graph_of, ran
 
 DIAMOND = """
 wiring: |
@@ -114,7 +125,16 @@ def test_a_choice_holds_for_the_branch_and_for_what_follows_in_it(tmp_path: Path
     assert edges(graph, "sorted") == [("n1", "choice", "kind")]
     assert edges(graph, "n3") == [("n1", "choice", "kind")]
     assert graph.calls[2].edges[0].known == ("sort", "order", "rank")
+    assert graph.calls[2].edges[0].exact
     assert [call.runs for call in graph.leading()] == ["route", "put"]
+
+
+def test_a_choice_by_a_text_within_is_not_exact(tmp_path: Path) -> None:
+    text = ROUTE.replace('kind == "sort" or kind in ["order", "rank"]', '"sort" in kind or len(kind) > 9')
+    graph = graph_of(tmp_path, text, lambda request: "sort, then stop" if "Kind:" in prompt_text(request) else "it")
+    (edge,) = graph.calls[1].edges
+    assert (edge.role, edge.known, edge.exact) == ("choice", ("sort",), False)
+    assert blame(graph, "wrong") == {0: "wrong", 2: "wrong"}
 
 
 def test_a_choice_does_not_hold_for_what_would_have_run_anyway(tmp_path: Path) -> None:
@@ -185,3 +205,43 @@ modules:
     graph = graph_of(tmp_path, text, lambda request: "no number")
     assert [graph.calls[edge.source].node for edge in graph.ends] == ["right"]
     assert [call.runs for call in graph.leading()] == ["one", "square"]
+
+
+@pytest.mark.parametrize("source", ["drawn", "mixed", "twohop", "explained"])
+def test_whatever_ran_every_value_comes_from_where_the_edges_say(tmp_path: Path, source: str) -> None:
+    outcomes: Counter[str] = Counter()
+    for seed in range(20 if source == "drawn" else 8):
+        rng = random.Random(seed)
+        program = draw_program(rng) if source == "drawn" else read_program_file(source)
+        known = [item for node in program.graph.nodes for branch in node.branches for item in _words(branch.guard)]
+        asked = Question.make(
+            task="toy",
+            text=f"from 3 to {seed}",
+            reference="x",
+            split="train",
+            metadata={"corpus": world().corpus.reference},
+        )
+        (row,) = ran(tmp_path / str(seed), program, [asked], _any((*ANSWERS, *known), rng)).executions
+        graph = call_graph(row, program, asked.text)
+        outcomes[row.outcome] += 1
+        assert [call.node for call in graph.calls] == [step.node for step in row.trace]
+        for call in graph.calls:
+            assert all(edge.source < call.place for edge in call.edges)
+            given = dict(call.inputs)
+            assert all(given[edge.name] == edge.value for edge in call.edges if edge.role == "value")
+        assert (row.outcome == "invalid") or graph.ends
+        leading = {call.place for call in graph.leading()}
+        assert all(edge.source in leading for place in leading for edge in graph.calls[place].edges)
+        blame(graph, "Expected '7', but it was 'x'.")
+    assert sum(outcomes.values()) - outcomes["invalid"] >= 8
+
+
+def _any(words: Sequence[str], rng: random.Random) -> Reply:
+    return lambda request: rng.choice(words)
+
+
+def _words(guard: Guard | None) -> list[str]:
+    values = [] if guard is None else [side.value for side in operands(guard) if side.kind == "const"]
+    return [
+        item for value in values for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, str)
+    ]
