@@ -8,6 +8,10 @@ between two runs is the optimizer. Demonstrations that lack a field are left out
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -17,7 +21,9 @@ from dspy.lm15 import Usage as DspyUsage
 
 from luthier.errors import BudgetExhausted
 from luthier.executors.calls import build_prompt, read_answer
+from luthier.harnesses.dspy_export import to_dspy
 from luthier.harnesses.module import Module, implementation_of
+from luthier.harnesses.program import ProgramHarness
 from luthier.meter import Meter
 from luthier.question import Question
 from luthier.target import Completion, Message, Request
@@ -72,6 +78,33 @@ def respond(text: str, read: int = 0, written: int = 0) -> Response:
     return Response(id=None, model="luthier", message=message, finish_reason="stop", usage=usage)
 
 
+class ListedEngine:
+    """DSPy's `prompt_model`, serving a list of instructions for each module.
+
+    Args:
+        program: Its modules' instructions tell them apart.
+        texts: Instructions by module. DSPy's proposer drops the first that it gets, so a dash comes before them.
+    """
+
+    def __init__(self, program: ProgramHarness, texts: Mapping[str, Sequence[str]]) -> None:
+        self._left = {program.modules[name].instruction: iter(["-", *items]) for name, items in texts.items()}
+
+    def complete(self, request: Any) -> Any:
+        """An instruction where one is asked for, else a dash."""
+        asked = request.messages[-1].text
+        if not asked.endswith("Proposed Instruction:"):
+            return respond("-")
+        served = [left for seed, left in self._left.items() if f"Basic Instruction: {seed}" in asked]
+        return respond(next(served[0]))
+
+    def stream(self, request: Any) -> Any:
+        """Not offered."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
 class ModuleAdapter(dspy.Adapter):
     """Writes and reads like a module of ours."""
 
@@ -94,6 +127,19 @@ class ModuleAdapter(dspy.Adapter):
 def examples(questions: list[Question]) -> list[dspy.Example]:
     """Questions as DSPy has them: input `question`, label `answer`."""
     return [dspy.Example(question=q.text, answer=q.reference).with_inputs("question") for q in questions]
+
+
+def dspy_program(program: ProgramHarness, folder: Path) -> Any:
+    """A straight program as DSPy has it, imported from a file, because DSPy's proposer reads its source."""
+    path = folder / "dspy_program.py"
+    path.write_text(to_dspy(program).source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("dspy_program", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"cannot import {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.Program()
 
 
 def _module(signature: Any, demos: list[Any]) -> Module:

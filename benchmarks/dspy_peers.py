@@ -34,14 +34,13 @@ from typing import Any
 
 import dspy
 
-from benchmarks.dspy_engine import MeterEngine, ModuleAdapter, examples, respond
+from benchmarks.dspy_engine import ListedEngine, MeterEngine, ModuleAdapter, dspy_program, examples
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.candidate import Candidate
 from luthier.comparison import paired_difference
 from luthier.execute import Job, execute
 from luthier.harnesses.dspy_bridge import with_dspy_state
-from luthier.harnesses.dspy_export import to_dspy
 from luthier.harnesses.program import ProgramHarness
 from luthier.ledger import Account, Ledger
 from luthier.meter import Meter
@@ -77,7 +76,7 @@ modules:
   route:
     inputs: [question, clue]
     outputs: [answer]
-    instruction: Name the queue that takes the ticket.
+    instruction: Answer with one word, which is amber, birch, coral or dune.
     max_tokens: 4
 """
 )
@@ -98,28 +97,6 @@ class Listed:
     ) -> Draft:
         """The next text of the component."""
         return Draft(next(self._left[component]))
-
-
-class ListedEngine:
-    """DSPy's `prompt_model`, serving the same list. Its proposer drops the first instruction of each module."""
-
-    def __init__(self, texts: Texts) -> None:
-        self._left = {PROGRAM.modules[name].instruction: iter(["-", *items]) for name, items in texts.items()}
-
-    def complete(self, request: Any) -> Any:
-        """An instruction where one is asked for, else a dash."""
-        asked = request.messages[-1].text
-        if not asked.endswith("Proposed Instruction:"):
-            return respond("-")
-        served = [left for seed, left in self._left.items() if f"Basic Instruction: {seed}" in asked]
-        return respond(next(served[0]))
-
-    def stream(self, request: Any) -> Any:
-        """Not offered."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Nothing to give back."""
 
 
 @dataclass(frozen=True)
@@ -207,15 +184,14 @@ def their_search(setup: Setup, name: str, compile_: Callable[[Any, Any, list[Any
     engine = MeterEngine(_meter(setup.target, store, ledger, "search", "dspy", "train"))
     lm = dspy.LM("luthier/embedded", engine=engine, cache=False, num_retries=0, temperature=0.0)
     asked = {question.text: question for question in (*setup.train, *setup.validation)}
-    code: dict[str, Any] = {}
-    exec(to_dspy(PROGRAM).source, code)
+    program = dspy_program(PROGRAM, setup.folder)
 
     def metric(example: Any, made: Any, trace: Any = None) -> float:
         return setup.task.score(asked[example.question], made.answer).value
 
     started = time.perf_counter()
     with dspy.context(lm=lm, adapter=ModuleAdapter()), contextlib.redirect_stdout(sys.stderr):
-        best = compile_(metric, code["Program"](), examples(setup.train), examples(setup.validation))
+        best = compile_(metric, program, examples(setup.train), examples(setup.validation))
     seconds = time.perf_counter() - started
     calls = ledger.spent("alone").calls
     side = Side(seconds, calls, held_out(setup, with_dspy_state(PROGRAM, best.dump_state()), store, ledger))
@@ -245,7 +221,7 @@ def mipro_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
     def compile_(metric: Any, program: Any, train: list[Any], validation: list[Any]) -> Any:
         optimizer = dspy.MIPROv2(
             metric=metric,
-            prompt_model=dspy.LM("luthier/list", engine=ListedEngine(texts), cache=False, num_retries=0),
+            prompt_model=dspy.LM("luthier/list", engine=ListedEngine(PROGRAM, texts), cache=False, num_retries=0),
             task_model=dspy.settings.lm,
             auto=None,
             num_candidates=setup.sets,
