@@ -72,6 +72,7 @@ class Ledger:
         budget: Limits on the sum over all accounts but `test`.
         run: Name of the run; the same name after a kill continues it.
         prices: Price of each role's tokens; a role without one has an unknown price.
+        price_fields: For each role, the file and field that state its price, for the error that asks for it.
         counts: What the limits hold for: "paid" guards money; "alone" makes a search stop at the same
             spend however warm the store is, which equal-cost comparisons need.
     """
@@ -83,11 +84,12 @@ class Ledger:
         *,
         run: str,
         prices: Mapping[Role, Price] | None = None,
+        price_fields: Mapping[Role, str] | None = None,
         counts: Literal["paid", "alone"] = "paid",
     ) -> None:
         self.budget, self.run, self.counts = budget or Budget(), run, counts
         self.stopped: BudgetExhausted | None = None
-        self._journal, self._prices = journal, dict(prices or {})
+        self._journal, self._prices, self._price_fields = journal, dict(prices or {}), dict(price_fields or {})
         self._owner = owner_of(os.getpid())
         self._uses: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
@@ -106,9 +108,9 @@ class Ledger:
         price = self._prices.get(role)
         if price is None and self.budget.price is not None:
             raise InputError(
-                f"field price: role {role!r} has no price, so budget.price cannot be held",
-                where="budget",
-                fix=f"give prices for {role!r} or remove budget.price",
+                f"role {role!r} has no price, so budget.price cannot be held",
+                where=self._price_fields.get(role, "budget, field price"),
+                fix=f"state the price of {role!r} or remove budget.price",
             )
         pico = None if price is None else price.picodollars(usage.prompt_tokens, usage.completion_tokens)
         if usage == Usage():

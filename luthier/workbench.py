@@ -19,9 +19,10 @@ from luthier.files import digest_text
 from luthier.ledger import Account, Ledger
 from luthier.meter import Meter
 from luthier.params import Params, TargetParams, load_params
+from luthier.prices import price_tags
 from luthier.progress import ProgressBar, StopSignal
 from luthier.store import Store
-from luthier.target import Role, Target
+from luthier.target import Role, Target, Usage
 from luthier.targets import TargetSpec, open_target
 from luthier.task import Task
 from luthier.tasks import open_task
@@ -84,7 +85,7 @@ class Workbench:
     def ledger(self) -> Ledger:
         """The accounts of this stage."""
         budget = Budget.parse(self.params.ask.budget.model_dump(), "params.yaml, field budget")
-        return Ledger(self.store, budget, run=self.run, prices=self._prices())
+        return Ledger(self.store, budget, run=self.run, prices=self._prices(), price_fields=self._price_fields())
 
     @cached_property
     def target(self) -> Target:
@@ -148,14 +149,21 @@ class Workbench:
         server = self.params.method(self.method).teach.server if self.method else None
         return server if role == "teacher" and server is not None else self.params.profile.target
 
-    def _prices(self) -> dict[Role, Price]:
-        prices: dict[Role, Price] = {}
-        roles: tuple[Role, ...] = ("target", "teacher")
+    def check_prices(self, *roles: Role) -> None:
+        """Refuse, before anything is spent, a price limit that these roles could not hold.
+
+        Raises:
+            InputError: `budget.price` is set and a role has no price.
+        """
         for role in roles:
-            settings = self._settings_of(role)
-            if settings.prompt_usd_per_million is not None and settings.completion_usd_per_million is not None:
-                prices[role] = Price(settings.prompt_usd_per_million, settings.completion_usd_per_million)
-        return prices
+            self.ledger.amount(role, Usage(calls=1))
+
+    def _prices(self) -> dict[Role, Price]:
+        tags = price_tags(self.params, self.method)
+        return {role: tag.price for role, tag in tags.items() if tag.price is not None}
+
+    def _price_fields(self) -> dict[Role, str]:
+        return {role: tag.place for role, tag in price_tags(self.params, self.method).items()}
 
 
 def spec_of(settings: TargetParams) -> TargetSpec:

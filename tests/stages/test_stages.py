@@ -230,6 +230,22 @@ def test_an_evaluation_without_the_target_alone_is_refused_before_it_spends(aske
         assert bench.ledger.spent("paid", "test").calls == 0
 
 
+def test_a_price_limit_names_the_price_that_evaluate_lacks_before_it_spends(asked, capsys):
+    assert run(grid) == 0
+    per_million = "prompt_usd_per_million: 1, completion_usd_per_million: 2"
+    priced = PROFILE.replace('model: "2" }', f'model: "2", {per_million} }}')
+    (asked / "profiles" / "tiny.yaml").write_text(priced)
+    (asked / "params.yaml").write_text(ASK + "budget: { price: 1.0 }\n")
+    field = "profiles/tiny.yaml, field mas_architect.generator.prompt_usd_per_million: role 'generator' has no price"
+    assert field in failure(capsys, evaluate)
+    with Workbench("evaluate", "mas_architect") as bench:
+        assert bench.ledger.spent("paid", "test").calls == 0
+    (asked / "profiles" / "tiny.yaml").write_text(priced.replace("max_tokens: 10", f"max_tokens: 10, {per_million}"))
+    assert "models/sft/mas_architect" in failure(capsys, evaluate), "priced, it goes on to the checkpoint it needs"
+    with Workbench("evaluate", "mas_architect") as bench:
+        assert (bench.ledger.spent("alone", "test").price or 0) > 0
+
+
 def test_an_unknown_configuration_names_the_near_one(asked, capsys):
     (asked / "profiles" / "tiny.yaml").write_text(PROFILE.replace("sort-words", "sort-word"))
     assert "configuration 'sort-word' is unknown. Fix: did you mean sort-words" in failure(capsys, grid)
