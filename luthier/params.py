@@ -23,6 +23,8 @@ from luthier.search_params import SearchParams, SearchSettings
 from luthier.section import Section
 
 PARAMS_FILE = "params.yaml"
+PRICE_FIELDS = ("prompt_usd_per_million", "completion_usd_per_million", "trained_usd_per_million")
+"""Settings that decide what work costs, and no result."""
 SectionT = TypeVar("SectionT", bound="Section")
 
 

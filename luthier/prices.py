@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from luthier.budget import Price
+from luthier.budget import Price, Tariff
 from luthier.params import GeneratorParams, Params, TargetParams, known_methods
 from luthier.target import Role
 
@@ -27,12 +27,12 @@ class PriceTag:
     place: str
 
 
-def price_tags(params: Params, method: str) -> dict[Role, PriceTag]:
-    """The price tag of every role that can be called for a method ("" or a search: without generator).
+def price_tags(params: Params, method: str) -> dict[Tariff, PriceTag]:
+    """The price tag of everything that can be paid for a method ("" or a search: without generator).
 
     `target`, `judge` and `user_simulator` cost what `target` says; `teacher` what `teach.server` of the method
     says, `proposer` and `critic` what `proposer` says, and both the target's where there is no such section;
-    `generator` what `generator` of the method says.
+    `generator` what `generator` of the method says, and `trained` tokens have one price there for all of them.
     """
     file = f"profiles/{params.ask.profile}.yaml"
     profile = params.profile
@@ -46,14 +46,14 @@ def price_tags(params: Params, method: str) -> dict[Role, PriceTag]:
         sections["generator"] = (learned.generator, f"{method}.generator")
         if learned.teach.server is not None:
             sections["teacher"] = (learned.teach.server, f"{method}.teach.server")
-    return {role: _tag(section, f"{file}, field {place}") for role, (section, place) in sorted(sections.items())}
-
-
-def update_tag(params: Params, method: str) -> PriceTag:
-    """The price tag of the tokens that a method's generator is trained on: one price for all of them."""
-    usd = params.method(method).generator.trained_usd_per_million
-    place = f"profiles/{params.ask.profile}.yaml, field {method}.generator.trained_usd_per_million"
-    return PriceTag(None if usd is None else Price(usd, usd), place)
+    tags: dict[Tariff, PriceTag] = {
+        role: _tag(section, f"{file}, field {place}") for role, (section, place) in sorted(sections.items())
+    }
+    if method in known_methods():
+        usd = params.method(method).generator.trained_usd_per_million
+        place = f"{file}, field {method}.generator.trained_usd_per_million"
+        tags["trained"] = PriceTag(None if usd is None else Price(usd, usd), place)
+    return tags
 
 
 def _tag(section: TargetParams | GeneratorParams, place: str) -> PriceTag:

@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
-from luthier.budget import Budget, Price
+from luthier.budget import Budget, Price, Tariff
 from luthier.execute import Job, execute
 from luthier.execution import Execution, Limits
 from luthier.files import digest_text
-from luthier.ledger import Account, Ledger
+from luthier.ledger import Account, Context, Ledger
 from luthier.meter import Meter
 from luthier.params import Params, TargetParams, load_params
 from luthier.prices import price_tags
@@ -26,6 +26,7 @@ from luthier.target import Role, Target, Usage
 from luthier.targets import TargetSpec, open_target
 from luthier.task import Task
 from luthier.tasks import open_task
+from luthier.training.bill import LedgerBill
 
 CACHE = Path(".cache")
 
@@ -149,21 +150,31 @@ class Workbench:
         server = self.params.method(self.method).teach.server if self.method else None
         return server if role == "teacher" and server is not None else self.params.profile.target
 
-    def check_prices(self, *roles: Role) -> None:
-        """Refuse, before anything is spent, a price limit that these roles could not hold.
+    def check_prices(self, *tariffs: Tariff) -> None:
+        """Refuse, before anything is spent, a price limit that could not be held.
 
         Raises:
-            InputError: `budget.price` is set and a role has no price.
+            InputError: `budget.price` is set and one of these has no price.
         """
-        for role in roles:
-            self.ledger.amount(role, Usage(calls=1))
+        for tariff in tariffs:
+            self.ledger.amount(tariff, Usage(calls=1))
 
-    def _prices(self) -> dict[Role, Price]:
+    def bill(self, identity: str, scratch: Path) -> LedgerBill:
+        """Who pays for the training of this stage's method.
+
+        Args:
+            identity: Digest of everything that decides the training's result.
+            scratch: The training's folder for resumable state.
+        """
+        context = Context("train", "generator", self.method, self.stage, "train", self.params.ask.seed)
+        return LedgerBill(self.ledger, context, identity, scratch)
+
+    def _prices(self) -> dict[Tariff, Price]:
         tags = price_tags(self.params, self.method)
-        return {role: tag.price for role, tag in tags.items() if tag.price is not None}
+        return {tariff: tag.price for tariff, tag in tags.items() if tag.price is not None}
 
-    def _price_fields(self) -> dict[Role, str]:
-        return {role: tag.place for role, tag in price_tags(self.params, self.method).items()}
+    def _price_fields(self) -> dict[Tariff, str]:
+        return {tariff: tag.place for tariff, tag in price_tags(self.params, self.method).items()}
 
 
 def spec_of(settings: TargetParams) -> TargetSpec:

@@ -9,7 +9,7 @@ import pytest
 from luthier.budget import Price
 from luthier.errors import InputError
 from luthier.params import Params
-from luthier.prices import price_tags, update_tag
+from luthier.prices import price_tags
 from luthier.target import Role
 from luthier.workbench import Workbench
 
@@ -38,6 +38,7 @@ def params(target=None, generator=None, server=None, proposer=None, budget=None)
 def test_every_role_takes_its_price_from_its_own_section():
     given = params(priced(1, 2), priced(3, 4), priced(5, 6), priced(7, 8))
     prices = {role: tag.price for role, tag in price_tags(given, "mas_architect").items()}
+    assert prices.pop("trained") is None
     assert set(prices) == set(get_args(Role)), "no role is left without a place"
     target, proposer = Price(1, 2), Price(7, 8)
     assert prices == {
@@ -68,8 +69,9 @@ def test_half_a_price_is_unknown_and_the_missing_half_is_named():
 
 
 def test_trained_tokens_have_one_price_of_their_own():
-    assert update_tag(params(generator={"trained_usd_per_million": 3}), "mas_architect").price == Price(3, 3)
-    tag = update_tag(params(generator=priced(1, 2)), "mas_architect")
+    tag = price_tags(params(generator={"trained_usd_per_million": 3}), "mas_architect")["trained"]
+    assert tag.price == Price(3, 3)
+    tag = price_tags(params(generator=priced(1, 2)), "mas_architect")["trained"]
     assert tag.price is None
     assert tag.place == "profiles/p.yaml, field mas_architect.generator.trained_usd_per_million"
 
@@ -91,7 +93,7 @@ def test_a_price_limit_names_the_file_and_the_field_that_is_missing(tmp_path, ro
         bench.check_prices(role)
     assert str(caught.value) == (
         f"profiles/p.yaml, field {field}.prompt_usd_per_million: role {role!r} has no price, so budget.price cannot"
-        f" be held. Fix: state the price of {role!r} or remove budget.price."
+        " be held. Fix: state the price there or remove budget.price."
     )
 
 

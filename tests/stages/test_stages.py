@@ -102,6 +102,16 @@ def test_the_whole_pipeline_runs_and_repeats_byte_for_byte(project, tiny_base, c
     with Workbench("evaluate", "mas_architect") as bench:
         lines = {(line.account, line.role) for line in bench.ledger.totals()}
     assert {("test", "target"), ("test", "generator"), ("train", "generator")} <= lines
+    trained = {}
+    for stage in ("sft", "reinforce"):
+        with Workbench(stage, "mas_architect") as bench:
+            mine = [line for line in bench.ledger.totals() if line.role == "generator"]
+            trained |= {line.phase: (line.account, line.alone.calls, line.paid.calls) for line in mine}
+    rows = log["counts"]["rows"]
+    assert trained["sft update"] == ("train", 2 * rows, 4 * rows), "two epochs; both runs of the stage trained"
+    assert trained["reinforce"] == ("train", 2 * 8, 2 * 2 * 8)
+    assert 0 < trained["reinforce update"][1] <= 2 * 8, "equal samples are one row"
+    assert not list(Path(".cache/training").glob("*")), "the journals went with the trainers' state"
     capsys.readouterr()
     assert cli.main(["ledger"]) == 0
     table = capsys.readouterr().out
