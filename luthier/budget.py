@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 from luthier.errors import InputError
-from luthier.target import Usage
+from luthier.target import Role, Usage
+
+Tariff = Role | Literal["trained"]
+"""What a price is for: the tokens of a role, or those that a model is trained on."""
 
 PICO = 1_000_000_000_000
 UNITS = ("rollouts", "calls", "prompt_tokens", "completion_tokens", "seconds", "price")

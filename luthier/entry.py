@@ -14,6 +14,10 @@ from luthier.target import Role
 Account = Literal["data", "train", "search", "use", "test"]
 """Who pays. `test` is reported and never limits (optimizers.md 11.2)."""
 
+TRAINING_PARTS = ("draw", "reference", "update", "broken update")
+"""Work of a training: samples drawn, rows that a reference model read, update passes, and those of a step
+that did not end. Their pace is no call's pace."""
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -45,7 +49,7 @@ class Entry:
     Attributes:
         context: Account, role, method, phase, split, seed.
         purpose: What it was for; equal after a restart.
-        part: "answer", "failed N" (N-th failed attempt, from 0) or "rollout".
+        part: "answer", "failed N" (N-th failed attempt, from 0), "rollout", or one of `TRAINING_PARTS`.
         cached: The answer came from the store, or from an equal request of the same batch.
         paid, alone: See `luthier.ledger`.
         problem: What went wrong with this attempt, "" when nothing.

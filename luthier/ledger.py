@@ -30,12 +30,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, get_args
 
-from luthier.budget import NUMBERS, UNITS, Amount, Budget, Forecast, Price, show
-from luthier.entry import Account, Context, Entry, Line
+from luthier.budget import NUMBERS, UNITS, Amount, Budget, Forecast, Price, Tariff, show
+from luthier.entry import TRAINING_PARTS, Account, Context, Entry, Line
 from luthier.errors import BudgetExhausted, InputError
 from luthier.files import digest_text
 from luthier.owners import is_alive, owner_of
-from luthier.target import Role, Usage
+from luthier.target import Usage
 
 __all__ = ["UNITS", "Account", "Amount", "Budget", "Context", "Entry", "Forecast", "Journal", "Ledger", "Line", "Price"]
 
@@ -71,7 +71,8 @@ class Ledger:
         journal: The store.
         budget: Limits on the sum over all accounts but `test`.
         run: Name of the run; the same name after a kill continues it.
-        prices: Price of each role's tokens; a role without one has an unknown price.
+        prices: Price of each tariff; a role without one has an unknown price.
+        price_fields: For each tariff, the file and field that state it, for the error that asks for it.
         counts: What the limits hold for: "paid" guards money; "alone" makes a search stop at the same
             spend however warm the store is, which equal-cost comparisons need.
     """
@@ -82,12 +83,13 @@ class Ledger:
         budget: Budget | None = None,
         *,
         run: str,
-        prices: Mapping[Role, Price] | None = None,
+        prices: Mapping[Tariff, Price] | None = None,
+        price_fields: Mapping[Tariff, str] | None = None,
         counts: Literal["paid", "alone"] = "paid",
     ) -> None:
         self.budget, self.run, self.counts = budget or Budget(), run, counts
         self.stopped: BudgetExhausted | None = None
-        self._journal, self._prices = journal, dict(prices or {})
+        self._journal, self._prices, self._price_fields = journal, dict(prices or {}), dict(price_fields or {})
         self._owner = owner_of(os.getpid())
         self._uses: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
@@ -97,18 +99,19 @@ class Ledger:
                 db.execute(statement)
             self._bury(db)
 
-    def amount(self, role: Role, usage: Usage) -> Amount:
+    def amount(self, tariff: Tariff, usage: Usage) -> Amount:
         """A usage with its price.
 
         Raises:
-            InputError: `budget.price` is set and the role has no price, so that the limit cannot hold.
+            InputError: `budget.price` is set and the tariff has no price, so that the limit cannot hold.
         """
-        price = self._prices.get(role)
+        price = self._prices.get(tariff)
         if price is None and self.budget.price is not None:
+            what = "training" if tariff == "trained" else f"role {tariff!r}"
             raise InputError(
-                f"field price: role {role!r} has no price, so budget.price cannot be held",
-                where="budget",
-                fix=f"give prices for {role!r} or remove budget.price",
+                f"{what} has no price, so budget.price cannot be held",
+                where=self._price_fields.get(tariff, "budget, field price"),
+                fix="state the price there or remove budget.price",
             )
         pico = None if price is None else price.picodollars(usage.prompt_tokens, usage.completion_tokens)
         if usage == Usage():
@@ -144,8 +147,9 @@ class Ledger:
         """Reserve in order as many as fit; the second value says why the next one did not.
 
         When nothing fits only because other processes hold reservations, `wait`s for them to settle. Nobody
-        knows the seconds of a call beforehand: each call is reserved at the slowest pace seen by this
-        ledger (0 before the first), so only `seconds` may be passed, by the error of that estimate.
+        knows the seconds of a call beforehand: a need without an estimate of its own is reserved at the
+        slowest pace of a call seen by this ledger (0 before the first), so only `seconds` may be passed,
+        by the error of that estimate.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
@@ -166,7 +170,7 @@ class Ledger:
             for (account, basis), amount in sorted(added.items()):
                 self._tally(db, account, basis, amount)
         for entry in entries:
-            if entry.paid.calls and entry.paid.seconds:
+            if entry.paid.calls and entry.paid.seconds and entry.part not in TRAINING_PARTS:
                 self._slowest = max(self._slowest, entry.paid.seconds / entry.paid.calls)
 
     def known(self, entries: Sequence[Entry]) -> list[bool]:
@@ -276,7 +280,8 @@ class Ledger:
                     continue
                 if limited and self.stopped is not None:
                     return ids, self.stopped, False
-                need += Amount(seconds=need.calls * self._slowest)
+                if not need.seconds:
+                    need += Amount(seconds=need.calls * self._slowest)
                 total += need
                 over = self.budget.exceeded(total) if limited else None
                 if over is not None:

@@ -23,6 +23,8 @@ from luthier.search_params import SearchParams, SearchSettings
 from luthier.section import Section
 
 PARAMS_FILE = "params.yaml"
+PRICE_FIELDS = ("prompt_usd_per_million", "completion_usd_per_million", "trained_usd_per_million")
+"""Settings that decide what work costs, and no result."""
 SectionT = TypeVar("SectionT", bound="Section")
 
 
@@ -95,6 +97,9 @@ class GeneratorParams(Section):
 
     model: str = Field(default="embedded", description="'embedded' or a local folder in Hugging Face form")
     max_tokens: int = Field(default=48, ge=4, description="bound of one harness text")
+    prompt_usd_per_million: float | None = Field(default=None, ge=0, description="unknown stays unknown, never 0")
+    completion_usd_per_million: float | None = Field(default=None, ge=0)
+    trained_usd_per_million: float | None = Field(default=None, ge=0, description="of tokens that it is trained on")
 
 
 class TrainerParams(Section):

@@ -74,7 +74,8 @@ class ProgressBar:
 class StopRequested(BaseException):
     """The user asked for a clean stop: everything finished is stored, the next start continues.
 
-    Not an `Exception`, for the same reason as `BudgetExhausted`. A command exits 0 and says "partial".
+    Not an `Exception`, for the same reason as `BudgetExhausted`. A stage says so and exits with a status of its
+    own (`stages.entry.STOPPED`), neither success nor failure, so that DVC does not take it as built.
     """
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from luthier.budget import UNITS
+from luthier.budget import UNITS, Amount
 from luthier.entry import Line
 from luthier.files import md5_file
 from luthier.pedigree import Checkpoint
@@ -53,14 +53,14 @@ def data_read(stage: StageFacts, sources: Sequence[StageFacts]) -> list[tuple[st
 def ledger_totals(lines: Sequence[Line]) -> dict[str, float | None]:
     """Ledger lines as flat names: `train.target.calls` is paid, `train.target.alone.calls` is as if alone.
 
-    An unknown price stays None.
+    Phases of the same account and role are summed. An unknown price stays None.
     """
-    totals: dict[str, float | None] = {}
+    sums: dict[str, Amount] = {}
     for line in lines:
-        for unit in UNITS:
-            totals[f"{line.account}.{line.role}.{unit}"] = line.paid.get(unit)
-            totals[f"{line.account}.{line.role}.alone.{unit}"] = line.alone.get(unit)
-    return totals
+        for name, amount in (("", line.paid), ("alone.", line.alone)):
+            key = f"{line.account}.{line.role}.{name}"
+            sums[key] = sums.get(key, Amount()) + amount
+    return {f"{key}{unit}": amount.get(unit) for key, amount in sums.items() for unit in UNITS}
 
 
 def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -12,19 +12,21 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
-from luthier.budget import Budget, Price
+from luthier.budget import Budget, Price, Tariff
 from luthier.execute import Job, execute
 from luthier.execution import Execution, Limits
 from luthier.files import digest_text
-from luthier.ledger import Account, Ledger
+from luthier.ledger import Account, Context, Ledger
 from luthier.meter import Meter
 from luthier.params import Params, TargetParams, known_methods, load_params
+from luthier.prices import price_tags
 from luthier.progress import ProgressBar, StopSignal
 from luthier.store import Store
-from luthier.target import Role, Target
+from luthier.target import Role, Target, Usage
 from luthier.targets import TargetSpec, open_target
 from luthier.task import Task
 from luthier.tasks import open_task
+from luthier.training.bill import LedgerBill
 
 CACHE = Path(".cache")
 
@@ -86,11 +88,12 @@ class Workbench:
     def ledger(self) -> Ledger:
         """The accounts of this stage."""
         budget = Budget.parse(self.params.ask.budget.model_dump(), "params.yaml, field budget")
-        return Ledger(self.store, budget, run=self.run, prices=self._prices())
+        return Ledger(self.store, budget, run=self.run, prices=self._prices(), price_fields=self._price_fields())
 
     def ledger_alone(self, run: str, budget: Budget) -> Ledger:
         """A ledger of its own for one search: its limits hold as if alone, however warm the store is."""
-        return Ledger(self.store, budget, run=run, prices=self._prices(), counts="alone")
+        prices, fields = self._prices(), self._price_fields()
+        return Ledger(self.store, budget, run=run, prices=prices, price_fields=fields, counts="alone")
 
     @cached_property
     def target(self) -> Target:
@@ -174,19 +177,31 @@ class Workbench:
             return self.params.profile.proposer or self.params.profile.target
         return self.params.profile.target
 
-    def _prices(self) -> dict[Role, Price]:
-        prices: dict[Role, Price] = {}
-        roles: tuple[Role, ...] = (
-            "target",
-            *(("teacher",) if self.method in known_methods() else ()),
-            "proposer",
-            "critic",
-        )
-        for role in roles:
-            settings = self._settings_of(role)
-            if settings.prompt_usd_per_million is not None and settings.completion_usd_per_million is not None:
-                prices[role] = Price(settings.prompt_usd_per_million, settings.completion_usd_per_million)
-        return prices
+    def check_prices(self, *tariffs: Tariff) -> None:
+        """Refuse, before anything is spent, a price limit that could not be held.
+
+        Raises:
+            InputError: `budget.price` is set and one of these has no price.
+        """
+        for tariff in tariffs:
+            self.ledger.amount(tariff, Usage(calls=1))
+
+    def bill(self, identity: str, scratch: Path) -> LedgerBill:
+        """Who pays for the training of this stage's method.
+
+        Args:
+            identity: Digest of everything that decides the training's result.
+            scratch: The training's folder for resumable state.
+        """
+        context = Context("train", "generator", self.method, self.stage, "train", self.params.ask.seed)
+        return LedgerBill(self.ledger, context, identity, scratch)
+
+    def _prices(self) -> dict[Tariff, Price]:
+        tags = price_tags(self.params, self.method)
+        return {tariff: tag.price for tariff, tag in tags.items() if tag.price is not None}
+
+    def _price_fields(self) -> dict[Tariff, str]:
+        return {tariff: tag.place for tariff, tag in price_tags(self.params, self.method).items()}
 
 
 def spec_of(settings: TargetParams) -> TargetSpec:

@@ -65,6 +65,7 @@ def work(bench: Workbench, options: Options) -> None:
     if options.dry_run:
         print(f"  at most {len(test) * sum(item.calls_max for item in pool)} target calls for the pool")
         return
+    bench.check_prices("target", "generator")
     best = _best_fixed([item.name for item in pool])
     run = _runner(bench, "test", "test")
     fixed = {item.name: evaluate(_constant(item), test, run, bench.params.ask.seed) for item in pool}

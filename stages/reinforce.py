@@ -9,6 +9,7 @@ from luthier.execute import Job
 from luthier.execution import Execution
 from luthier.files import digest_file, digest_text
 from luthier.methods import mas_architect
+from luthier.params import PRICE_FIELDS
 from luthier.question import read_questions
 from luthier.rewards.tiered import TieredReward
 from luthier.training import checkpoint, policy_gradient
@@ -30,11 +31,15 @@ def work(bench: Workbench, options: Options) -> None:
     samples = settings.steps * settings.questions * settings.samples + len(questions) * settings.probe_samples
     print(f"reinforce: {settings.steps} steps of {settings.questions} questions x {settings.samples} samples")
     if options.dry_run:
+        print(f"  at most {samples} harnesses sampled, of {method.generator.max_tokens} tokens at most")
         print(f"  at most {samples} harnesses executed, {samples * bench.limits.calls} target calls")
         return
+    bench.check_prices("target", "generator", "trained")
     base = SFT / bench.method
     inputs = {"questions": digest_file(source), "base": checkpoint.digest(base), "target": bench.target.fingerprint}
-    identity = digest_text(f"reinforce {inputs} {method.model_dump_json()} {seed}")[:16]
+    facts = method.model_dump_json(exclude={"generator": set(PRICE_FIELDS)})  # a price decides no result
+    identity = digest_text(f"reinforce {inputs} {facts} {seed}")[:16]
+    scratch = CACHE / "training" / f"reinforce-{identity}"
     record = {"phase": "reinforce", "method": bench.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
 
     def run(jobs: Sequence[Job], scope: str) -> list[Execution]:
@@ -52,7 +57,8 @@ def work(bench: Workbench, options: Options) -> None:
             questions, run, bench.task.score, bench.limits, TieredReward(settings.valid_but_wrong), seed
         ),
         record=record,
-        scratch=CACHE / "training" / f"reinforce-{identity}",
+        scratch=scratch,
+        bill=bench.bill(identity, scratch),
         report=progress_line("reinforce"),
     )
 

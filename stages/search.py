@@ -77,7 +77,7 @@ def _ground(bench: Workbench) -> Ground:
     scope = Scope(tuple(binding.program.modules), **settings.scope.model_dump())
     whole = compare.unit != "price"
     limit = max(compare.budgets)
-    limits = {compare.unit: int(limit) if whole else limit}
+    limits: dict[str, float] = {compare.unit: int(limit) if whole else limit}
     return Ground(
         binding,
         scope,

@@ -27,10 +27,12 @@ def work(bench: Workbench, options: Options) -> None:
     print(f"sft: {len(rows)} rows, {method.sft.epochs:g} epochs, batch {method.sft.batch}, no target calls")
     if options.dry_run:
         return
+    bench.check_prices("trained")
     base = base_folder(method.generator.model, CACHE)
     seed = bench.params.ask.seed
     inputs = {"rows": digest_file(source), "base": checkpoint.digest(base)}
     identity = digest_text(f"sft {inputs} {method.sft.model_dump_json()} {seed}")[:16]
+    scratch = CACHE / "training" / f"sft-{identity}"
     record = {"phase": "sft", "method": bench.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
     sft.train(
         rows,
@@ -39,7 +41,8 @@ def work(bench: Workbench, options: Options) -> None:
         method.sft,
         seed=seed,
         record=record,
-        scratch=CACHE / "training" / f"sft-{identity}",
+        scratch=scratch,
+        bill=bench.bill(identity, scratch),
         report=progress_line("sft"),
     )
 

@@ -14,10 +14,11 @@ from luthier.ledger import Ledger, Line
 from luthier.params import Params
 from luthier.report.markup import Html
 from luthier.report.tables import Column, cell, note, number, row, section, table
+from luthier.report.training_costs import training_costs
 from luthier.workbench import CACHE, Workbench
 
 _UNITS = ("rollouts", "calls", "prompt_tokens", "completion_tokens", "seconds", "price")
-_PAYING_STAGES = ("grid", "teach", "reinforce", "evaluate")
+_PAYING_STAGES = ("grid", "teach", "sft", "reinforce", "evaluate")
 _SHARED = "grid"
 
 
@@ -91,13 +92,15 @@ def money(spending: Spending | None) -> Html:
         "money",
         "Money",
         table("Ledger totals by account, role, method and phase", columns, rows),
+        training_costs(spending.lines),
         note(f"Made with other settings than the present ones (the latest run of its stage counts): {older}.")
         if older
         else None,
         note(
             "Paid: what really went to an engine; a stored answer costs nothing. As if alone: what the same work costs "
-            "with an empty store. A price that nobody stated is unknown, never 0. Seconds are the engine's; training "
-            "itself calls no metered model in sft and is not in the ledger. Account test never limits anything."
+            "with an empty store. A price that nobody stated is unknown, never 0. Seconds are the engine's, or the "
+            "trainer's: there a call is a sample or a row of an update pass, and tokens that carry the loss count as "
+            "completion. A step done again after a kill is paid again. Account test never limits anything."
         ),
     )
 

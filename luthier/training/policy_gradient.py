@@ -22,9 +22,11 @@ from luthier.errors import InputError
 from luthier.files import digest_text
 from luthier.params import ReinforceParams
 from luthier.reward import RewardValue
+from luthier.target import Usage
 from luthier.training import checkpoint
+from luthier.training.bill import Bill, Updates, paying
 from luthier.training.resume import ResumeFolder, quiet
-from luthier.training.sampler import Sampler
+from luthier.training.sampler import Sample, Sampler
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +42,7 @@ def choose_questions(
     sampler: Sampler,
     samples: int,
     seed: int,
+    bill: Bill,
     solved_below: float = 1.0,
     batch: int = 128,
 ) -> tuple[list[str], dict[str, float]]:
@@ -54,6 +57,7 @@ def choose_questions(
         sampler: Draws from the starting checkpoint.
         samples: Samples per question.
         seed: Base seed.
+        bill: Pays for the samples.
         solved_below: Share of correct samples from which on a question counts as solved.
         batch: Samples drawn together.
 
@@ -65,7 +69,7 @@ def choose_questions(
     together = max(1, batch // samples)
     for start in range(0, len(ids), together):
         part = ids[start : start + together]
-        drawn = sampler.sample([prompts[i] for i in part], samples, seed + start)
+        drawn = _draw(sampler, bill, [prompts[i] for i in part], samples, seed + start, f"probe {start}")
         texts = [sampler.text(sample) for group in drawn for sample in group]
         values = judge([i for i in part for _ in range(samples)], texts, f"probe {start}")
         for index, question in enumerate(part):
@@ -75,6 +79,15 @@ def choose_questions(
     mixed = [i for i in open_questions if rates[i] > 0.0]
     unsolved = [i for i in open_questions if rates[i] == 0.0]
     return _interleave(mixed, unsolved) or ids, rates
+
+
+def _draw(sampler: Sampler, bill: Bill, prompts: Sequence[str], count: int, seed: int, step: str) -> list[list[Sample]]:
+    """`Sampler.sample`, paid."""
+    with paying(bill, "draw", step, sampler.most(prompts, count)) as charge:
+        drawn = sampler.sample(prompts, count, seed)
+        read = sum(len(group[0].prompt_ids) for group in drawn)
+        charge.usage = Usage(len(prompts) * count, read, sum(len(one.ids) for group in drawn for one in group))
+    return drawn
 
 
 def _interleave(mixed: list[str], unsolved: list[str]) -> list[str]:
@@ -101,6 +114,7 @@ def train(
     judge: Judge,
     record: dict[str, Any],
     scratch: Path,
+    bill: Bill,
     report: Callable[[dict[str, float]], None] | None = None,
 ) -> list[dict[str, float]]:
     """Train `base` on questions with executed rewards and write the checkpoint folder `out`.
@@ -115,6 +129,7 @@ def train(
         judge: Executes harness texts on the frozen target and rewards them.
         record: What `training.json` should hold; the curve, the chosen questions and the settings are added.
         scratch: Folder for resumable state.
+        bill: Pays for samples and update passes; what the target does is paid by `judge`.
         report: Called with each logged step.
 
     Returns:
@@ -132,23 +147,30 @@ def train(
     resume = ResumeFolder(scratch)
     order, rates = list(prompts), dict[str, float]()
     if settings.probe_samples:
-        order, rates = choose_questions(prompts, judge, sampler, settings.probe_samples, seed, settings.solved_below)
+        order, rates = choose_questions(
+            prompts, judge, sampler, settings.probe_samples, seed, bill, settings.solved_below
+        )
     if not order:
         raise InputError("no training questions are left", where="reinforce", fix="raise questions.train")
     schedule = question_schedule(order, settings.steps * settings.questions)
     data = Dataset.from_list([{"prompt": prompts[question], "question": question} for question in schedule])
+    updates = Updates(bill)
     trainer = _trainer_class()(
         model=model,
         args=_config(settings, resume, seed, max_tokens, cpu=not torch.cuda.is_available()),
         train_dataset=data,
         processing_class=tokenizer,
-        reward_funcs=[_reward_function(judge, settings.samples)],
-        rollout_func=_rollout(sampler, settings.samples, seed),
-        callbacks=resume.callbacks(report),
+        reward_funcs=[_reward_function(judge, settings.samples, updates)],
+        rollout_func=_rollout(sampler, settings.samples, seed, bill, updates),
+        callbacks=[updates.callback(), *resume.callbacks(report)],
     )
+    trainer.bill, trainer.updates = bill, updates
     trainer.drop_flat_groups = settings.drop_flat_groups and settings.kl == 0.0
     quiet(trainer)
-    trainer.train(resume_from_checkpoint=resume.latest())
+    try:
+        trainer.train(resume_from_checkpoint=resume.latest())
+    finally:
+        updates.end(whole=False)
     curve = resume.curve(trainer.state.log_history)
     record = {
         **record,
@@ -201,14 +223,17 @@ def _config(settings: ReinforceParams, resume: ResumeFolder, seed: int, max_toke
     )
 
 
-def _rollout(sampler: Sampler, samples: int, seed: int) -> Callable[..., dict[str, Any]]:
+def _rollout(sampler: Sampler, samples: int, seed: int, bill: Bill, updates: Updates) -> Callable[..., dict[str, Any]]:
     """TRL's rollout hook (experimental there, hence in this one place): prompts -> sampled token ids."""
 
     def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
         sampler.refresh()
         distinct = prompts[::samples]
-        step_seed = int(digest_text(f"{seed}:{trainer.state.global_step}")[:8], 16)
-        drawn = [sample for group in sampler.sample(distinct, samples, step_seed) for sample in group]
+        step = trainer.state.global_step
+        step_seed = int(digest_text(f"{seed}:{step}")[:8], 16)
+        with updates.elsewhere():
+            groups = _draw(sampler, bill, distinct, samples, step_seed, f"step {step}")
+        drawn = [sample for group in groups for sample in group]
         return {
             "prompt_ids": [sample.prompt_ids for sample in drawn],
             "completion_ids": [sample.ids for sample in drawn],
@@ -218,7 +243,7 @@ def _rollout(sampler: Sampler, samples: int, seed: int) -> Callable[..., dict[st
     return rollout
 
 
-def _reward_function(judge: Judge, samples: int) -> Callable[..., list[float | None]]:
+def _reward_function(judge: Judge, samples: int, updates: Updates) -> Callable[..., list[float | None]]:
     """Our reward as TRL's: None where the machine failed, so that the sample is left out of its group."""
 
     def executed_reward(
@@ -228,7 +253,8 @@ def _reward_function(judge: Judge, samples: int) -> Callable[..., list[float | N
         log_metric: Callable[[str, float], None],
         **_: Any,
     ) -> list[float | None]:
-        values = judge(question, completions, f"step {trainer_state.global_step}")
+        with updates.elsewhere():
+            values = judge(question, completions, f"step {trainer_state.global_step}")
         for part in ("valid", "correct", "cheating"):
             known = [value.parts[part] for value in values if part in value.parts]
             if known:
@@ -246,11 +272,14 @@ def share_of_flat_groups(rewards: Sequence[float | None], samples: int) -> float
 
 
 def _trainer_class() -> Any:
+    import torch
     from trl import GRPOTrainer
 
     class FlatGroupDroppingTrainer(GRPOTrainer):
-        """GRPO that sends each distinct sample of a group with unequal rewards through the model, once."""
+        """GRPO that sends each distinct sample of a group with unequal rewards through the model, once, and pays."""
 
+        bill: Bill
+        updates: Updates
         drop_flat_groups = False
 
         def _generate_and_score_completions(self, inputs: Any) -> Any:
@@ -260,6 +289,24 @@ def _trainer_class() -> Any:
             if not self.drop_flat_groups:
                 return batch
             return trim_padding(keep_unequal(merge_equal(batch), settings.steps_per_generation))
+
+        def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            prompt, completion = inputs["prompt_mask"], inputs["completion_mask"]
+            self.updates.passing(len(prompt), int(prompt.sum()), int(completion.sum()))
+            return super().compute_loss(model, inputs, *args, **kwargs)
+
+        def _get_per_token_logps_and_entropies(
+            self, model: Any, input_ids: Any, attention_mask: Any, *args: Any, **kwargs: Any
+        ) -> Any:
+            """Reads rows for the loss, which `compute_loss` pays for, or without gradient for the KL term."""
+            read = super()._get_per_token_logps_and_entropies
+            if torch.is_grad_enabled():
+                return read(model, input_ids, attention_mask, *args, **kwargs)
+            most = Usage(len(input_ids), int(attention_mask.sum()))
+            step = f"step {self.state.global_step}"
+            with self.updates.elsewhere(), paying(self.bill, "reference", step, most) as charge:
+                charge.usage = most
+                return read(model, input_ids, attention_mask, *args, **kwargs)
 
     return FlatGroupDroppingTrainer
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from luthier.target import Usage
+
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -74,6 +76,11 @@ class Sampler:
         with torch.inference_mode():
             rows = self._decode(encoded, count, generator)
         return [[Sample(encoded[p], *rows[p * count + g]) for g in range(count)] for p in range(len(prompts))]
+
+    def most(self, prompts: Sequence[str], count: int) -> Usage:
+        """The most that `sample` can cost: every prompt is read once, and no sample ends before its bound."""
+        read = sum(len(self._tokenizer(prompt, add_special_tokens=False)["input_ids"]) for prompt in prompts)
+        return Usage(len(prompts) * count, read, len(prompts) * count * self._max_tokens)
 
     def text(self, sample: Sample) -> str:
         """The sampled text without its end token."""

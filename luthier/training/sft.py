@@ -12,6 +12,7 @@ from typing import Any
 
 from luthier.params import SftParams
 from luthier.training import checkpoint
+from luthier.training.bill import Bill, Updates
 from luthier.training.resume import ResumeFolder, quiet
 
 PROMPT, COMPLETION = "prompt", "completion"
@@ -34,6 +35,7 @@ def train(
     seed: int,
     record: dict[str, Any],
     scratch: Path,
+    bill: Bill,
     report: Callable[[dict[str, float]], None] | None = None,
 ) -> list[dict[str, float]]:
     """Fine-tune `base` on `rows` and write the checkpoint folder `out`.
@@ -46,6 +48,7 @@ def train(
         seed: Seed of shuffling and dropout.
         record: What `training.json` should hold; the curve and the settings are added.
         scratch: Folder for resumable state, keyed by everything that decides the result.
+        bill: Pays for the update passes.
         report: Called with each logged step.
 
     Returns:
@@ -55,7 +58,7 @@ def train(
     import torch
     from datasets import Dataset
     from transformers import set_seed
-    from trl import SFTConfig, SFTTrainer
+    from trl import SFTConfig
 
     set_seed(seed)
     model, tokenizer = checkpoint.load(base, precision=settings.precision)
@@ -88,15 +91,20 @@ def train(
         dataloader_num_workers=0,
         deepspeed=settings.deepspeed or None,
     )
-    trainer = SFTTrainer(
+    updates = Updates(bill)
+    trainer = _trainer_class()(
         model=model,
         args=config,
         train_dataset=data,
         processing_class=tokenizer,
-        callbacks=resume.callbacks(report),
+        callbacks=[updates.callback(), *resume.callbacks(report)],
     )
+    trainer.updates = updates
     quiet(trainer)
-    trainer.train(resume_from_checkpoint=resume.latest())
+    try:
+        trainer.train(resume_from_checkpoint=resume.latest())
+    finally:
+        updates.end(whole=False)
     curve = resume.curve(trainer.state.log_history)
     record = {
         **record,
@@ -109,3 +117,20 @@ def train(
         checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), base, record)
         resume.clear()
     return curve
+
+
+def _trainer_class() -> Any:
+    from trl import SFTTrainer
+
+    class PaidTrainer(SFTTrainer):
+        """SFT that tells `updates` what goes through the model."""
+
+        updates: Updates
+
+        def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            labels = inputs["labels"]
+            trained = int((labels != -100).sum())
+            self.updates.passing(len(labels), int(inputs["attention_mask"].sum()) - trained, trained)
+            return super().compute_loss(model, inputs, *args, **kwargs)
+
+    return PaidTrainer

@@ -175,6 +175,17 @@ def test_ledger_lines_become_names_and_unknown_stays_unknown() -> None:
     assert totals["train.target.alone.price"] == pytest.approx(2e-6)
 
 
+def test_phases_of_one_account_and_role_are_summed() -> None:
+    drawn, passes = Amount(0, 8, 20, 50, 1.0, 5), Amount(0, 3, 30, 20, 2.0, None)
+    lines = [
+        Line("train", "generator", "m", phase, amount, amount, 1, 0, 0)
+        for phase, amount in (("reinforce", drawn), ("reinforce update", passes))
+    ]
+    totals = ledger_totals(lines)
+    assert (totals["train.generator.calls"], totals["train.generator.seconds"]) == (11, 3.0)
+    assert totals["train.generator.price"] is None, "a part that is unknown makes the sum unknown"
+
+
 def test_a_checkpoint_is_found_by_its_files(project: Path) -> None:
     model_id = log_model(project, "sft", "named", weights="by files")
     folder = project / "models/sft/named"

@@ -102,6 +102,16 @@ def test_the_whole_pipeline_runs_and_repeats_byte_for_byte(project, tiny_base, c
     with Workbench("evaluate", "mas_architect") as bench:
         lines = {(line.account, line.role) for line in bench.ledger.totals()}
     assert {("test", "target"), ("test", "generator"), ("train", "generator")} <= lines
+    trained = {}
+    for stage in ("sft", "reinforce"):
+        with Workbench(stage, "mas_architect") as bench:
+            mine = [line for line in bench.ledger.totals() if line.role == "generator"]
+            trained |= {line.phase: (line.account, line.alone.calls, line.paid.calls) for line in mine}
+    rows = log["counts"]["rows"]
+    assert trained["sft update"] == ("train", 2 * rows, 4 * rows), "two epochs; both runs of the stage trained"
+    assert trained["reinforce"] == ("train", 2 * 8, 2 * 2 * 8)
+    assert 0 < trained["reinforce update"][1] <= 2 * 8, "equal samples are one row"
+    assert not list(Path(".cache/training").glob("*")), "the journals went with the trainers' state"
     capsys.readouterr()
     assert cli.main(["ledger"]) == 0
     table = capsys.readouterr().out
@@ -228,6 +238,22 @@ def test_an_evaluation_without_the_target_alone_is_refused_before_it_spends(aske
     assert "field best_on_validation: 'gcd' is none of the profile's configurations" in failure(capsys, evaluate)
     with Workbench("evaluate", "mas_architect") as bench:
         assert bench.ledger.spent("paid", "test").calls == 0
+
+
+def test_a_price_limit_names_the_price_that_evaluate_lacks_before_it_spends(asked, capsys):
+    assert run(grid) == 0
+    per_million = "prompt_usd_per_million: 1, completion_usd_per_million: 2"
+    priced = PROFILE.replace('model: "2" }', f'model: "2", {per_million} }}')
+    (asked / "profiles" / "tiny.yaml").write_text(priced)
+    (asked / "params.yaml").write_text(ASK + "budget: { price: 1.0 }\n")
+    field = "profiles/tiny.yaml, field mas_architect.generator.prompt_usd_per_million: role 'generator' has no price"
+    assert field in failure(capsys, evaluate)
+    with Workbench("evaluate", "mas_architect") as bench:
+        assert bench.ledger.spent("paid", "test").calls == 0
+    (asked / "profiles" / "tiny.yaml").write_text(priced.replace("max_tokens: 10", f"max_tokens: 10, {per_million}"))
+    assert "models/sft/mas_architect" in failure(capsys, evaluate), "priced, it goes on to the checkpoint it needs"
+    with Workbench("evaluate", "mas_architect") as bench:
+        assert (bench.ledger.spent("alone", "test").price or 0) > 0
 
 
 def test_an_unknown_configuration_names_the_near_one(asked, capsys):

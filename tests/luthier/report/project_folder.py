@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from luthier.comparison import mean_interval
+from luthier.entry import Context
 from luthier.evaluation import (
     compositions,
     difference,
@@ -36,6 +37,7 @@ from luthier.store import Store
 from luthier.target import Usage
 from luthier.targets.scripted import ScriptedTarget, prompt_text
 from luthier.task import Score
+from luthier.training.bill import LedgerBill
 from luthier.workbench import Workbench
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -118,7 +120,7 @@ def build(root: Path) -> Path:
     write_json(root / "data/grid/summary.json", grid_summary(rows))
     write_rows(root / "data/grid/executions.jsonl", rows)
     taught = teach(runner, root, questions["train"], pool)
-    train(root)
+    train(runner, root)
     contend(runner, root, questions, pool, taught)
     runner.close()
     return root
@@ -146,6 +148,11 @@ class Runner:
             seed=self.seed,
         )
         return lambda jobs: execute(jobs, score, meter)
+
+    def bill(self, stage, root):
+        name = Workbench(stage, METHOD, params=self.params).run
+        context = Context("train", "generator", METHOD, stage, "train", self.seed)
+        return LedgerBill(Ledger(self.store, run=name), context, "digest", root / ".cache/training" / stage)
 
     def close(self):
         self.store.close()
@@ -222,8 +229,14 @@ def teach(runner, root, train_questions, pool) -> set[str]:
     return {row.harness for row in rows}
 
 
-def train(root) -> None:
-    """Two checkpoint folders whose records name each other's digests as the real stages do."""
+def train(runner, root) -> None:
+    """Two checkpoint folders whose records name each other's digests as the real stages do, and their bills."""
+    for stage, steps in (("sft", 8), ("reinforce", 24)):
+        bill = runner.bill(stage, root)
+        for step in range(steps):
+            if stage == "reinforce":
+                bill.enter("draw", f"step {step}", Usage(64, 400, 1200, 3.0), [])
+            bill.enter("update", f"step {step}", Usage(8, 320, 160, 2.5), [])
     noise = random.Random(5)
     sft_curve = [
         {"epoch": step / 6, "loss": round(2.4 * 0.7**step, 4), "entropy": round(1.5 * 0.75**step, 4), "step": step}

@@ -63,7 +63,7 @@ def test_the_present_run_goes_before_a_later_one(copy, params):
     spent = read_spending(copy, params)
     assert Workbench("grid", params=params).run in spent.runs
     assert "grid@all/99/other" not in spent.runs
-    assert "all 4 runs in this store" in money(spent)
+    assert "all 6 runs in this store" in money(spent)
 
 
 def test_no_store_is_said_and_no_error(copy, params):

@@ -19,8 +19,10 @@ from luthier.store import Store
 from luthier.targets.scripted import ScriptedTarget
 from luthier.tasks.mixed import MixedSuite
 from luthier.training import checkpoint, policy_gradient, sft
+from luthier.training.bill import LedgerBill
 from luthier.training.sampler import Sampler
 from tests.conftest import GRAPHS
+from tests.luthier.training.bills import CONTEXT, bill_in, spent
 
 BEST = {kind: f"a = words(question)\nb = sort(a)\nanswer = {kind}(b)" for kind in ("first", "last")}
 """The only graph of the grammar that is right: the words do not stand in alphabetical order."""
@@ -58,7 +60,16 @@ def share_of_best(folder: Path, samples: int, temperature: float = 1.0) -> float
 def test_exploration_raises_the_best_graph_from_chance_to_the_greedy_choice(tiny_base, tmp_path):
     rows = [sft.SftRow(prompt, graph) for prompt in PROMPTS.values() for graph in GRAPHS]
     taught = SftParams(learning_rate=2e-2, batch=24, epochs=100, precision="fp32")
-    sft.train(rows, tiny_base, tmp_path / "sft", taught, seed=1, record={}, scratch=tmp_path / "a")
+    sft.train(
+        rows,
+        tiny_base,
+        tmp_path / "sft",
+        taught,
+        seed=1,
+        record={},
+        scratch=tmp_path / "a",
+        bill=bill_in(tmp_path / "a"),
+    )
     chance = 1 / len(GRAPHS)
     assert share_of_best(tmp_path / "sft", 100) == pytest.approx(chance, abs=0.08)
 
@@ -77,10 +88,11 @@ def test_exploration_raises_the_best_graph_from_chance_to_the_greedy_choice(tiny
     judge = mas_architect.judge(QUESTIONS, run, MixedSuite().score, Limits(), TieredReward(), seed=1)
     curve = policy_gradient.train(
         PROMPTS, tmp_path / "sft", tmp_path / "rl", explored, max_tokens=MAX_TOKENS, seed=1, judge=judge, record={},
-        scratch=tmp_path / "b",
+        scratch=tmp_path / "b", bill=LedgerBill(ledger, CONTEXT, "b", tmp_path / "b"),
     )  # fmt: skip
     assert curve[0]["correct"] < 0.4
     assert share_of_best(tmp_path / "rl", 100) > 0.85
     assert share_of_best(tmp_path / "rl", 1, temperature=1e-4) == 1.0
     assert ledger.spent("alone", "train").rollouts == 35 * 64 + 4 * 4
+    assert spent(ledger)["reinforce update", "paid"][0] == 35
     store.close()

@@ -21,6 +21,7 @@ from luthier.training.policy_gradient import (
 )
 from luthier.training.sampler import Sampler
 from tests.conftest import PROMPTS
+from tests.luthier.training.bills import bill_in, ledger_in, spent
 
 IDS = {f"q{number}": prompt for number, prompt in enumerate(PROMPTS)}
 
@@ -64,6 +65,7 @@ def train(base: Path, folder: Path, params: ReinforceParams, judge=by_length, pr
         judge=judge,
         record={"phase": "reinforce"},
         scratch=folder / "scratch",
+        bill=bill_in(folder),
         report=report,
     )
 
@@ -271,6 +273,65 @@ def test_a_killed_training_goes_on_and_ends_with_the_same_bytes(tiny_base, tmp_p
 
 
 @pytest.mark.slow
+def test_every_sample_and_every_row_of_an_update_is_entered_and_a_kill_changes_no_total(
+    tiny_base, tmp_path, monkeypatch
+):
+    """Counted a second time from what TRL is given: the judge's texts, and the masks of its loss."""
+    from trl import GRPOTrainer
+
+    drawn, trained = [], []
+    loss, sample = GRPOTrainer._compute_loss, Sampler.sample
+
+    def spy_loss(self, model, inputs):
+        trained.append([int(inputs[name].sum()) for name in ("prompt_mask", "completion_mask")])
+        return loss(self, model, inputs)
+
+    def spy_sample(self, prompts, count, seed):
+        groups = sample(self, prompts, count, seed)
+        drawn.append([(len(group[0].prompt_ids), [len(one.ids) for one in group]) for group in groups])
+        return groups
+
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", spy_loss)
+    monkeypatch.setattr(Sampler, "sample", spy_sample)
+    params = settings(batch=4, steps=4, probe_samples=2, save_every=2)
+    train(tiny_base, tmp_path / "whole", params)
+    whole = spent(ledger_in(tmp_path / "whole"))
+    groups = [group for call in drawn for group in call]
+    assert whole["reinforce", "paid"] == (
+        1 + 4,
+        sum(len(lengths) for _, lengths in groups),
+        sum(prompt for prompt, _ in groups),
+        sum(sum(lengths) for _, lengths in groups),
+    )
+    assert whole["reinforce update", "paid"][0] == 4
+    assert whole["reinforce update", "paid"][2:] == tuple(map(sum, zip(*trained, strict=True)))
+    assert all(whole[phase, "paid"] == whole[phase, "alone"] for phase in ("reinforce", "reinforce update"))
+    with pytest.raises(Killed):
+        train(tiny_base, tmp_path / "killed", params, kill_at=3)
+    before = spent(ledger_in(tmp_path / "killed"))
+    train(tiny_base, tmp_path / "killed", params)
+    resumed = spent(ledger_in(tmp_path / "killed"))
+    for phase in ("reinforce", "reinforce update"):
+        assert resumed[phase, "alone"][1:] == whole[phase, "alone"][1:]
+        assert before[phase, "paid"][0] == before[phase, "alone"][0] == 3 + (phase == "reinforce")
+    assert resumed["reinforce update", "paid"][0] == 5, "step 3 was done twice"
+    assert resumed["reinforce", "paid"][0] == 4 + 3, "and so were its samples and the probe"
+
+
+@pytest.mark.slow
+def test_rows_that_the_reference_reads_for_the_kl_term_are_entered(tiny_base, tmp_path):
+    train(tiny_base, tmp_path, settings(kl=0.1, steps=2, drop_flat_groups=False))
+    entries = list(ledger_in(tmp_path).entries())
+    parts = Counter(entry.part for entry in entries)
+    assert parts == {"draw": 2, "reference": 2, "update": 2}
+    tokens = Counter()
+    for entry in entries:
+        tokens[entry.part, entry.context.scope] = entry.paid.prompt_tokens + entry.paid.completion_tokens
+    for step in ("step 0", "step 1"):
+        assert tokens["reference", step] == tokens["update", step] > 0
+
+
+@pytest.mark.slow
 def test_fewer_open_questions_than_a_step_asks_are_asked_again(tiny_base, tmp_path):
     asked: list[str] = []
 
@@ -284,7 +345,7 @@ def test_fewer_open_questions_than_a_step_asks_are_asked_again(tiny_base, tmp_pa
 
 
 @pytest.mark.slow
-def test_questions_that_every_sample_solves_are_left_out(tiny_base):
+def test_questions_that_every_sample_solves_are_left_out(tiny_base, tmp_path):
     sampler = Sampler(*checkpoint.load(tiny_base), max_tokens=2, temperature=1.0)
     share = {"q0": 1.0, "q1": 0.0, "q2": 0.5, "q3": 0.5}
 
@@ -296,11 +357,11 @@ def test_questions_that_every_sample_solves_are_left_out(tiny_base):
             values.append(RewardValue(0.0, {"correct": float(place[i] <= 2 * share[i])}))
         return values
 
-    order, rates = choose_questions(IDS, judge, sampler, samples=2, seed=1, batch=3)
+    order, rates = choose_questions(IDS, judge, sampler, samples=2, seed=1, bill=bill_in(tmp_path), batch=3)
     assert rates == share
     assert order == ["q2", "q1", "q3"]
 
     def solved(ids, texts, scope):
         return [RewardValue(1.0, {"correct": 1.0})] * len(ids)
 
-    assert choose_questions(IDS, solved, sampler, samples=2, seed=1)[0] == list(IDS)
+    assert choose_questions(IDS, solved, sampler, samples=2, seed=1, bill=bill_in(tmp_path))[0] == list(IDS)

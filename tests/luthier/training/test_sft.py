@@ -10,6 +10,7 @@ from luthier.params import SftParams
 from luthier.training import checkpoint, sft
 from luthier.training.sft import SftRow
 from tests.conftest import GRAPHS, PROMPTS
+from tests.luthier.training.bills import bill_in, ledger_in, spent
 
 ROWS = [SftRow(prompt, graph) for graph in GRAPHS for prompt in PROMPTS]
 
@@ -29,7 +30,15 @@ def train(base: Path, folder: Path, params: SftParams, rows=ROWS, kill_at: int =
             raise Killed
 
     return sft.train(
-        rows, base, folder / "out", params, seed=3, record={"phase": "sft"}, scratch=folder / "scratch", report=report
+        rows,
+        base,
+        folder / "out",
+        params,
+        seed=3,
+        record={"phase": "sft"},
+        scratch=folder / "scratch",
+        bill=bill_in(folder),
+        report=report,
     )
 
 
@@ -74,6 +83,25 @@ def test_a_killed_training_goes_on_and_ends_with_the_same_bytes(tiny_base, tmp_p
     digests = {checkpoint.digest(tmp_path / name / "out") for name in ("whole", "killed", "again")}
     assert len(digests) == 1
     assert not (tmp_path / "killed" / "scratch").exists()
+
+
+@pytest.mark.slow
+def test_every_token_of_an_update_is_entered_and_a_kill_changes_no_total(tiny_base, tmp_path):
+    """Two epochs of 24 rows: each row's tokens twice, those of the harness and its end token apart."""
+    _, tokenizer = checkpoint.load(tiny_base)
+    read = sum(len(tokenizer(row.prompt)["input_ids"]) for row in ROWS)
+    trained = sum(len(tokenizer(row.completion)["input_ids"]) + 1 for row in ROWS)
+    train(tiny_base, tmp_path / "whole", settings(epochs=2.0))
+    whole = spent(ledger_in(tmp_path / "whole"))
+    expected = (len(ROWS), 2 * len(ROWS), 2 * read, 2 * trained)
+    assert whole == {("reinforce update", "paid"): expected, ("reinforce update", "alone"): expected}
+    with pytest.raises(Killed):
+        train(tiny_base, tmp_path / "killed", settings(epochs=2.0), kill_at=11)
+    train(tiny_base, tmp_path / "killed", settings(epochs=2.0))
+    resumed = spent(ledger_in(tmp_path / "killed"))
+    assert resumed["reinforce update", "alone"][1:] == expected[1:]
+    assert resumed["reinforce update", "paid"][1] == 2 * len(ROWS) + 2, "step 11, of two rows, was done twice"
+    assert (ledger_in(tmp_path / "killed").spent("alone").seconds or 0) > 0
 
 
 @pytest.mark.slow
