@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from luthier.comparison import Interval
@@ -194,12 +195,12 @@ def _crossing(group: Group, item: Crossing, across: Axis, up: Axis, colours: Col
     high = across.place(found.high) if found.high is not None else _RIGHT
     bounds = " to ".join(NONE if value is None else count(round(value)) for value in (found.low, found.high))
     said = f"{learned.label} and {other.label} cost the same after {count(round(found.uses))} uses [{bounds}]"
-    dot = element("circle", element("title", said), cx=x, cy=y, r=4.5, class_="crossing")
+    dot = element("circle", element("title", said), cx=x, cy=y, r=4.5, class_=f"crossing {colours[item.learned]}")
     return element(
         "g",
         whisker(y, low, high, upright=False),
         dot,
-        element("text", compact(found.uses), x=x, y=y - 9, text_anchor="middle", class_="name"),
+        element("text", compact(math.ceil(found.uses)), x=x, y=y - 9, text_anchor="middle", class_="name"),
         class_=f"who {colours[item.other]}",
         data_method=item.other,
     )

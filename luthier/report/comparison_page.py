@@ -119,8 +119,9 @@ _MONEY_NOTE = (
 )
 _USE_NOTE = (
     "Uses at which both cost the same: n* = (cost before use of the learned one − of the other) / (cost per use of the "
-    "other − of the learned one). Whiskers and brackets are 95 % intervals of a bootstrap over questions and seeds, "
-    "paired; an open side means that the resamples set no bound. Cost alone is counted, so read it beside the score."
+    "other − of the learned one). A dot has the learned one's colour, its whiskers and figure the other's. Whiskers "
+    "and brackets are 95 % intervals of a bootstrap over questions and seeds, paired; an open side means that the "
+    "resamples set no bound. Cost alone is counted, so read it beside the score."
 )
 
 

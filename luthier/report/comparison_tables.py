@@ -328,7 +328,11 @@ def label_of(comparison: Comparison, method: str) -> str:
 def name(item: Standing, colours: Colours, *, front: bool = False) -> Html:
     """A contender's name with its colour and kind, and whether it is on the Pareto front."""
     key = element("span", class_=f"swatch {item.kind} {colours[item.method]}", aria_hidden="true")
-    mark = element("em", "Pareto front", class_="tag good") if front else None
+    mark = (
+        element("em", "front", title="on the Pareto front of score and price per use", class_="tag good")
+        if front
+        else None
+    )
     return join(key, element("span", item.label), " ", _tag(item.kind), mark)
 
 

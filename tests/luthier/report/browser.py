@@ -50,6 +50,8 @@ class Browser:
         os.close(self._read)
 
     def open(self, address):
+        self.send("Page.navigate", url="about:blank")
+        self.wait("location.href === 'about:blank'")
         self.send("Page.navigate", url=address)
         self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
 
