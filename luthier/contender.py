@@ -4,8 +4,8 @@ Kept as two files in one folder (`data/compare/...`): `<name>.json` says who ran
 spent; `<name>.jsonl` holds one row for each test question. Spend is as if alone (`luthier.ledger`), so that it does
 not depend on what other runs left in the store.
 
-A trained token counts as three read ones, a forward and a backward pass of about twice its cost (ours): whoever
-trains enters `TRAINED_TOKEN` times the tokens that it trained on as prompt tokens of account `train`.
+A token of an update pass counts as three read ones, for its forward pass and a backward pass of about twice that
+(ours). Amounts stay as the ledger has them; the weight is applied where spend is measured in tokens.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -33,13 +33,20 @@ Unit = Literal["tokens", "seconds", "price"]
 BEFORE_USE = ("data", "train", "search")
 """Accounts that are paid once, before the first use; `use` and `test` are not part of a budget."""
 TRAINED_TOKEN = 3
-"""Read tokens that one trained token counts as (ours)."""
+"""Read tokens that one token of an update pass counts as (ours)."""
 
 
-def measure(amount: Amount, unit: Unit) -> float | None:
-    """An amount in one unit, None when it is unknown."""
+def measure(amount: Amount, unit: Unit, trained: Amount = Amount()) -> float | None:  # noqa: B008 (frozen)
+    """An amount in one unit, None when it is unknown.
+
+    Args:
+        amount: All of it.
+        unit: Tokens, seconds or USD.
+        trained: The part of it that is update passes; seconds and prices know them already.
+    """
     if unit == "tokens":
-        return float(amount.prompt_tokens + amount.completion_tokens)
+        extra = (TRAINED_TOKEN - 1) * (trained.prompt_tokens + trained.completion_tokens)
+        return float(amount.prompt_tokens + amount.completion_tokens + extra)
     return amount.seconds if unit == "seconds" else amount.price
 
 
@@ -63,19 +70,23 @@ class Allowance:
                 f"field budget.unit: {self.unit!r} is unknown", fix=f"use one of tokens, {', '.join(UNITS)}"
             )
 
-    def used(self, total: Amount) -> float | None:
-        """How much of the limit a total takes, in the allowance's own unit."""
-        return measure(total, "tokens") if self.unit == "tokens" else total.get(self.unit)
+    def used(self, total: Amount, trained: Amount = Amount()) -> float | None:  # noqa: B008 (frozen)
+        """How much of the limit a total takes, in the allowance's own unit; `trained` as in `measure`."""
+        return measure(total, "tokens", trained) if self.unit == "tokens" else total.get(self.unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What one account paid for one role. `alone` counts stored answers too, `paid` does not."""
+    """What one account paid for one role. `alone` counts stored answers too, `paid` does not.
+
+    `trained`: whether it is update passes; the same account and role may stand there with and without.
+    """
 
     account: str
     role: str
     alone: Amount
     paid: Amount
+    trained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +98,14 @@ class Point:
         score: Mean score, for a search the best so far.
         stage: What had just ended ("sft", "validation 3").
         split: Whose questions gave the score.
+        trained: The part of `spent` that is update passes.
     """
 
     spent: Amount
     score: float
     stage: str
     split: Literal["validation", "test"] = "validation"
+    trained: Amount = field(default_factory=Amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +197,15 @@ class Contender:
         """Everything that was spent before the first use, as if alone."""
         return sum((spend.alone for spend in self.spent if spend.account in BEFORE_USE), Amount())
 
+    @property
+    def trained_before_use(self) -> Amount:
+        """The part of `before_use` that is update passes."""
+        return sum((s.alone for s in self.spent if s.trained and s.account in BEFORE_USE), Amount())
+
+    def spent_before_use(self, unit: Unit) -> float | None:
+        """`before_use` in one unit, None when it is unknown."""
+        return measure(self.before_use, unit, self.trained_before_use)
+
     def use_cost(self, trial: Trial, unit: Unit) -> float | None:
         """What one use costs, generator and target together; None when it is unknown."""
         parts = (self._cost(trial.generator, unit, self.generator_price), self.target_cost(trial, unit))
@@ -205,14 +227,20 @@ class Contender:
         return Amount(picodollars=price.picodollars(usage.prompt_tokens, usage.completion_tokens)).price
 
 
-def spends(lines: Iterable[Line]) -> tuple[Spend, ...]:
-    """Ledger totals by account and role, sorted, over methods and phases."""
-    alone: dict[tuple[str, str], Amount] = defaultdict(Amount)
-    paid: dict[tuple[str, str], Amount] = defaultdict(Amount)
+def spends(lines: Iterable[Line], trained: Callable[[Line], bool]) -> tuple[Spend, ...]:
+    """Ledger totals by account and role, sorted, over methods and phases.
+
+    Args:
+        lines: Totals of the run's own ledger runs.
+        trained: Whether a line is update passes (`luthier.training.bill.PHASES`).
+    """
+    alone: dict[tuple[str, str, bool], Amount] = defaultdict(Amount)
+    paid: dict[tuple[str, str, bool], Amount] = defaultdict(Amount)
     for line in lines:
-        alone[line.account, line.role] += line.alone
-        paid[line.account, line.role] += line.paid
-    return tuple(Spend(*key, alone[key], paid[key]) for key in sorted(alone))
+        key = (line.account, line.role, trained(line))
+        alone[key] += line.alone
+        paid[key] += line.paid
+    return tuple(Spend(key[0], key[1], alone[key], paid[key], key[2]) for key in sorted(alone))
 
 
 def write_contender(folder: Path, contender: Contender) -> Path:
@@ -254,9 +282,13 @@ def read_contender(path: Path) -> Contender:
             **{name: row[name] for name in _PLAIN},
             budget=Allowance(**row["budget"]) if row["budget"] else None,
             spent=tuple(
-                Spend(s["account"], s["role"], Amount(**s["alone"]), Amount(**s["paid"])) for s in row["spent"]
+                Spend(**{**spend, "alone": Amount(**spend["alone"]), "paid": Amount(**spend["paid"])})
+                for spend in row["spent"]
             ),
-            curve=tuple(Point(**{**point, "spent": Amount(**point["spent"])}) for point in row["curve"]),
+            curve=tuple(
+                Point(**{**point, "spent": Amount(**point["spent"]), "trained": Amount(**point["trained"])})
+                for point in row["curve"]
+            ),
             trials=trials,
             target_price=Price(**row["target_price"]) if row["target_price"] else None,
             generator_price=Price(**row["generator_price"]) if row["generator_price"] else None,

@@ -264,7 +264,10 @@ def _standing(runs: Sequence[Contender], unit: Unit, resamples: int) -> Standing
     shown = {trial.question for run in runs for trial in run.trials if not trial.held_out}
     parts = [[score for q, score in scores.items() if (q in shown) == wanted] for wanted in (True, False)]
     seen, unseen = (mean_interval(part, resamples=resamples) if part else None for part in parts)
-    curves = [[(_known(measure(p.spent, unit)), p.score) for p in run.curve if p.split == "validation"] for run in runs]
+    curves = [
+        [(_known(measure(p.spent, unit, p.trained)), p.score) for p in run.curve if p.split == "validation"]
+        for run in runs
+    ]
     return Standing(
         runs=tuple(runs),
         score=mean_interval(list(scores.values()), resamples=resamples),
@@ -369,7 +372,7 @@ def _costs(runs: Sequence[Contender], unit: Unit) -> Costs:
     for run in runs:
         trials = sorted(run.trials, key=lambda trial: trial.question)
         per_use.append(tuple(_known(run.use_cost(trial, unit)) for trial in trials))
-    return Costs(tuple(_known(measure(run.before_use, unit)) for run in runs), tuple(per_use))
+    return Costs(tuple(_known(run.spent_before_use(unit)) for run in runs), tuple(per_use))
 
 
 def _known(value: float | None) -> float:

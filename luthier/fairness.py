@@ -52,8 +52,10 @@ def _check_known(contender: Contender, unit: Unit) -> None:
             where=contender.name,
             fix="run its evaluation again; infra_error is retried",
         )
-    known = {"spent": measure(contender.before_use, unit)}
-    known["curve"] = None if any(measure(point.spent, unit) is None for point in contender.curve) else 0.0
+    known = {"spent": contender.spent_before_use(unit)}
+    known["curve"] = (
+        None if any(measure(point.spent, unit, point.trained) is None for point in contender.curve) else 0.0
+    )
     known["trials"] = None if any(contender.use_cost(trial, unit) is None for trial in contender.trials) else 0.0
     for name, value in known.items():
         if value is None:
@@ -66,7 +68,7 @@ def _check_known(contender: Contender, unit: Unit) -> None:
     allowed = contender.budget
     if allowed is None or allowed.limit is None:
         raise InputError("field budget: no limit", where=contender.name, fix="run it again under the common budget")
-    used = allowed.used(contender.before_use)
+    used = allowed.used(contender.before_use, contender.trained_before_use)
     if used is None or used > allowed.limit:
         said = "an unknown amount" if used is None else f"{used:,g}"
         raise InputError(

@@ -115,7 +115,7 @@ _PAIR_NOTE = (
 )
 _MONEY_NOTE = (
     "As if alone: what the same work costs with an empty store; budgets, plots and break-even use it. Paid: what "
-    f"really went to an engine. A trained token counts as {TRAINED_TOKEN} read ones, forward and backward (ours)."
+    f"really went to an engine. A token of an update pass counts as {TRAINED_TOKEN} read ones (ours)."
 )
 _USE_NOTE = (
     "Uses at which both cost the same: n* = (cost before use of the learned one − of the other) / (cost per use of the "

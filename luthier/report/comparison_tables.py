@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from luthier.budget import Amount
 from luthier.comparison import BreakEven, Difference, Interval
-from luthier.contender import BEFORE_USE, Contender, Unit, measure
+from luthier.contender import BEFORE_USE, Contender, Spend, Unit, measure
 from luthier.contest import Comparison, Group, Standing
 from luthier.report.charts import difference_bar, interval_bar, outcome_bar
 from luthier.report.comparison_charts import Colours, compact
@@ -284,37 +285,43 @@ def bills(comparison: Comparison) -> Html:
     rows = []
     for group in comparison.groups:
         for item in group.standings:
-            for (account, role), (alone, paid) in _bill(item.runs).items():
-                figures = [_spent(amount, comparison.unit, len(item.runs)) for amount in (alone, paid)]
+            for spend in _bill(item.runs):
+                figures = [
+                    _spent(amount, spend, comparison.unit, len(item.runs)) for amount in (spend.alone, spend.paid)
+                ]
                 rows.append(
                     _row(
                         group,
                         item.method,
                         item.label,
                         *_place(comparison, group),
-                        cell(account),
-                        cell(role),
+                        cell(spend.account),
+                        cell(f"{spend.role}, update passes" if spend.trained else spend.role),
                         *figures,
-                        _value(alone.calls, count(round(alone.calls / len(item.runs), 1))),
-                        _value(alone.rollouts, count(round(alone.rollouts / len(item.runs), 1))),
-                        cell("yes" if account in BEFORE_USE else "no"),
+                        _value(spend.alone.calls, count(round(spend.alone.calls / len(item.runs), 1))),
+                        _value(spend.alone.rollouts, count(round(spend.alone.rollouts / len(item.runs), 1))),
+                        cell("yes" if spend.account in BEFORE_USE else "no"),
                     )
                 )
     return sortable("Mean over seeds", columns, rows)
 
 
-def _bill(runs: Sequence[Contender]) -> Mapping[tuple[str, str], tuple[Amount, Amount]]:
-    found: dict[tuple[str, str], tuple[Amount, Amount]] = {}
+def _bill(runs: Sequence[Contender]) -> list[Spend]:
+    """Sums over runs."""
+    found: dict[tuple[str, str, bool], Spend] = {}
     for run in runs:
         for spend in run.spent:
-            alone, paid = found.get((spend.account, spend.role), (Amount(), Amount()))
-            found[spend.account, spend.role] = (alone + spend.alone, paid + spend.paid)
-    return dict(sorted(found.items()))
+            key = (spend.account, spend.role, spend.trained)
+            old = found.get(key)
+            found[key] = replace(old, alone=old.alone + spend.alone, paid=old.paid + spend.paid) if old else spend
+    return [found[key] for key in sorted(found)]
 
 
-def _spent(amount: Amount, unit: Unit, seeds: int) -> Html:
-    value = measure(amount, unit)
-    return number("unknown") if value is None else _value(value, compact(value / seeds), title=count(round(value, 1)))
+def _spent(amount: Amount, spend: Spend, unit: Unit, seeds: int) -> Html:
+    value = measure(amount, unit, amount if spend.trained else Amount())
+    if value is None:
+        return number("unknown")
+    return _value(value, compact(value / seeds), title=count(round(value / seeds, 1)))
 
 
 # --- cells ------------------------------------------------------------------------------------------------------

@@ -94,16 +94,34 @@ def test_a_use_costs_generator_and_target(contender):
     assert contender.use_cost(unmeasured, "seconds") is None
 
 
-def test_ledger_lines_are_added_by_account_and_role():
+def test_ledger_lines_are_added_by_account_and_role_update_passes_apart():
     def line(role, phase, tokens):
         amount = Amount(prompt_tokens=tokens)
-        return Line("search", role, "m", phase, Amount(), amount, 1, 0, 0)
+        return Line("train", role, "m", phase, Amount(), amount, 1, 0, 0)
 
-    found = spends([line("target", "a", 5), line("proposer", "a", 2), line("target", "b", 1)])
-    assert [(s.account, s.role, s.alone.prompt_tokens, s.paid.prompt_tokens) for s in found] == [
-        ("search", "proposer", 2, 0),
-        ("search", "target", 6, 0),
+    lines = [
+        line("target", "a", 5),
+        line("generator", "a update", 2),
+        line("target", "b", 1),
+        line("generator", "a", 4),
     ]
+    found = spends(lines, lambda line: line.phase.endswith("update"))
+    assert [(s.role, s.trained, s.alone.prompt_tokens, s.paid.prompt_tokens) for s in found] == [
+        ("generator", False, 4, 0),
+        ("generator", True, 2, 0),
+        ("target", False, 6, 0),
+    ]
+
+
+def test_a_token_of_an_update_pass_counts_three_times_in_tokens_alone(contender):
+    update = Amount(0, 3, 100, 20, 5.0, 9)
+    trained = replace(contender, spent=(*contender.spent, Spend("train", "generator", update, update, trained=True)))
+    assert trained.before_use == Amount(1, 5, 130, 24, None, 16)
+    assert trained.spent_before_use("tokens") == 34 + 3 * 120
+    assert trained.spent_before_use("price") == 16e-12
+    assert trained.budget.used(trained.before_use, trained.trained_before_use) == 394
+    assert Allowance("reads", "prompt_tokens", 200).used(trained.before_use, trained.trained_before_use) == 130
+    assert measure(Amount(prompt_tokens=10), "tokens", Amount(prompt_tokens=4)) == 18
 
 
 def test_wrong_fields_are_refused(contender):
