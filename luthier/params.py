@@ -60,6 +60,7 @@ class QuestionsParams(Section):
     train: int = Field(ge=1)
     validation: int = Field(ge=1)
     test: int = Field(ge=1)
+    held_out: int = Field(default=0, ge=0, description="test questions of families that stand in no split")
 
 
 class LimitsParams(Section):
