@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from luthier.errors import InputError, StoreError
 from luthier.files import digest_folder, write_json
+from luthier.training import zero
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 WEIGHTS = "model.safetensors"
@@ -75,8 +77,10 @@ def train_last_layers(model: PreTrainedModel, layers: int) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def save(folder: Path, model: PreTrainedModel, base: Path, record: Mapping[str, Any]) -> None:
+def save(folder: Path, model: PreTrainedModel, base: Path, record: Mapping[str, Any], *, writes: bool = True) -> None:
     """Write weights (float16), the tokenizer of `base` and `training.json`; the folder appears whole or not at all.
+
+    Every process of a training calls it, because gathering weights takes all of them, and one of them `writes`.
 
     float16 keeps ten mantissa bits, against seven of bfloat16: the engine reads the same numbers that
     training ends with (the F16 file of the fast engine is made from exactly these).
@@ -86,9 +90,12 @@ def save(folder: Path, model: PreTrainedModel, base: Path, record: Mapping[str, 
     """
     from safetensors import SafetensorError
 
+    weights = whole_weights(model, keeps=writes)
+    if not writes:
+        return
     part = folder.with_name(f".{folder.name}.part")
     try:
-        _write(part, model, base, record)
+        _write(part, weights, base, record)
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(part, folder)
     except (OSError, SafetensorError) as error:
@@ -101,18 +108,32 @@ def save(folder: Path, model: PreTrainedModel, base: Path, record: Mapping[str, 
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _write(part: Path, model: PreTrainedModel, base: Path, record: Mapping[str, Any]) -> None:
+def whole_weights(model: PreTrainedModel, *, keeps: bool = True) -> dict[str, torch.Tensor]:
+    """All weights by name in float16 on the CPU, tied ones once; collective under ZeRO-3, see `luthier.training.zero`.
+
+    Args:
+        model: The trained model, unwrapped.
+        keeps: Whether this process wants them; without it the result is empty.
+    """
     import torch
+
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    weights: dict[str, torch.Tensor] = {}
+    for name, held in sorted(model.state_dict().items()):
+        if name == "lm_head.weight" and model.config.tie_word_embeddings:
+            continue
+        with zero.master(parameters.get(name, held)) as tensor:
+            if keeps:
+                weights[name] = tensor.detach().to("cpu", torch.float16).contiguous()
+    return weights
+
+
+def _write(part: Path, weights: Mapping[str, torch.Tensor], base: Path, record: Mapping[str, Any]) -> None:
     from safetensors.torch import save_file
 
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    weights = {
-        name: tensor.detach().to("cpu", torch.float16).contiguous()
-        for name, tensor in sorted(model.state_dict().items())
-        if name != "lm_head.weight" or not model.config.tie_word_embeddings
-    }
-    save_file(weights, part / WEIGHTS, metadata={"format": "pt"})
+    save_file(dict(weights), part / WEIGHTS, metadata={"format": "pt"})
     for name in (
         "config.json",
         "generation_config.json",

@@ -180,8 +180,9 @@ def train(
         "solved_before": {question: rates[question] for question in sorted(rates)},
         "curve": curve,
     }
-    if trainer.accelerator.is_main_process:
-        checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), base, record)
+    first = trainer.accelerator.is_main_process
+    checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), base, record, writes=first)
+    if first:
         resume.clear()
     return curve
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from luthier.target import Usage
+from luthier.training import zero
 
 if TYPE_CHECKING:
     import torch
@@ -51,12 +52,18 @@ class Sampler:
         self._max_tokens, self._temperature = max_tokens, temperature
 
     def refresh(self) -> None:
-        """Copy the master weights into the bfloat16 writer."""
+        """Copy the master weights into the bfloat16 writer, on the device where they are now.
+
+        The writer is whole in every process, also under ZeRO-3, where all of them refresh together: it must fit
+        beside the process's part of the training.
+        """
         import torch
 
+        self._writer.to(next(self._master.parameters()).device)
         with torch.no_grad():
             for mine, theirs in zip(self._writer.parameters(), self._master.parameters(), strict=True):
-                mine.copy_(theirs)
+                with zero.whole(theirs) as values:
+                    mine.copy_(values)
 
     def sample(self, prompts: Sequence[str], count: int, seed: int) -> list[list[Sample]]:
         """`count` samples of each distinct prompt.

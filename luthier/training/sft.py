@@ -113,8 +113,9 @@ def train(
         "rows": len(rows),
         "curve": curve,
     }
-    if trainer.accelerator.is_main_process:
-        checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), base, record)
+    first = trainer.accelerator.is_main_process
+    checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), base, record, writes=first)
+    if first:
         resume.clear()
     return curve
 

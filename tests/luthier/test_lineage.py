@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from luthier import lineage
+from luthier import lineage, registry
 from luthier.budget import Amount
 from luthier.entry import Line
 from luthier.errors import InputError
@@ -118,7 +118,7 @@ def test_a_killed_process_leaves_failed_runs(project: Path) -> None:
         [sys.executable, "-c", script], cwd=project, env=toy.environment(), capture_output=True, text=True
     )
     run_id = done.stdout.strip()
-    client = lineage._client(project.resolve() / "mlruns")
+    client = registry.open_client(project.resolve() / "mlruns")
     assert client.get_run(run_id).info.status == "RUNNING"
     lineage.ensure_store(project)
     assert client.get_run(run_id).info.status == "FAILED"
