@@ -1,9 +1,9 @@
 """Our bootstrap and MIPROv2 beside DSPy 3.4.1's own, on one program, target and set of questions, in one process.
 
-Both sides search the same two-module program for the task `explained` on the embedded target: same training,
-validation and held-out questions, same number of demonstration sets, instructions and trials, no labels (no reference
-says what a clue is), and through `benchmarks.dspy_engine` the very same prompts. Each side pays through a meter over an
-empty store of its own. Ours gives the engine what can run together, DSPy asks one call at a time.
+Both sides search the same program of one module for the task `explained` on the embedded target: same training,
+validation and held-out questions, same number of demonstration sets, instructions and trials, same labels, and through
+`benchmarks.dspy_engine` the very same prompts. Each side pays through a meter over an empty store of its own. Ours
+gives the engine what can run together, DSPy asks one call at a time.
 
 Instructions: a model of 135M writes poor ones, so neither side has a model write them. The offline grammar makes a list
 for each module before the clock starts, and both sides are served that list: ours through a proposer, DSPy through the
@@ -49,6 +49,7 @@ from luthier.params import load_params
 from luthier.question import Question
 from luthier.search import Draft, Evidence, Scope
 from luthier.search_params import BootstrapParams, MiproParams
+from luthier.searches.demonstrations import reference_label
 from luthier.searches.executing import Executed
 from luthier.searches.grammar import GrammarProposer
 from luthier.searches.log import SearchLog
@@ -65,21 +66,17 @@ from luthier.workbench import spec_of
 PROGRAM = ProgramHarness.parse(
     """
 wiring: |
-  clue = read(question)
-  answer = route(question, clue)
+  answer = route(question)
 modules:
-  read:
-    inputs: [question]
-    outputs: [clue]
-    instruction: Say in a few words what the customer complains about and whether money is asked back.
-    max_tokens: 16
   route:
-    inputs: [question, clue]
+    inputs: [question]
     outputs: [answer]
     instruction: Answer with one word, which is amber, birch, coral or dune.
     max_tokens: 4
 """
 )
+DEMONSTRATIONS = 4
+"""Most bootstrapped and most labelled demonstrations (MIPROv2's defaults; 16 labels would fill a small model)."""
 Texts = dict[str, list[str]]
 """New instructions by module."""
 
@@ -213,9 +210,13 @@ def mipro_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
     """Ours and DSPy's MIPROv2, every trial a full validation on both sides up to 50 questions."""
     texts = instructions(setup.sets - 1)
     settings = MiproParams(
-        instructions=setup.sets, sets=setup.sets, trials=setup.trials, max_bootstrapped=3, max_labelled=0
+        instructions=setup.sets,
+        sets=setup.sets,
+        trials=setup.trials,
+        max_bootstrapped=DEMONSTRATIONS,
+        max_labelled=DEMONSTRATIONS,
     )
-    parts = Parts(ProgramBinding(PROGRAM), Listed(texts))
+    parts = Parts(ProgramBinding(PROGRAM), Listed(texts), label=reference_label)
     ours = our_search(setup, f"our mipro {seed}", mipro.build(settings, parts), seed)
 
     def compile_(metric: Any, program: Any, train: list[Any], validation: list[Any]) -> Any:
@@ -244,9 +245,9 @@ def mipro_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
 
 
 def bootstrap_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
-    """Ours and DSPy's bootstrap with random search; as many candidate sets as fit `sets` with the special ones."""
-    settings = BootstrapParams(candidates=setup.sets, max_bootstrapped=3, max_labelled=0)
-    search = bootstrap.build(settings, Parts(ProgramBinding(PROGRAM)))
+    """Ours and DSPy's bootstrap with random search; `sets` shuffled ones beside the three special."""
+    settings = BootstrapParams(candidates=setup.sets, max_bootstrapped=DEMONSTRATIONS, max_labelled=DEMONSTRATIONS)
+    search = bootstrap.build(settings, Parts(ProgramBinding(PROGRAM), label=reference_label))
     ours = our_search(setup, f"our bootstrap {seed}", search, seed)
 
     def compile_(metric: Any, program: Any, train: list[Any], validation: list[Any]) -> Any:
