@@ -26,7 +26,7 @@ from luthier.revision import find_root
 
 OUT = Path("data/replicas")
 COPIES = Path(".cache/replicas")
-_KEPT = ("scores.json", "executions.jsonl", "spending.json")
+_KEPT = ("scores.json", "executions.jsonl", "held_out.jsonl")
 
 
 @flow(name="replicas", on_cancellation=[end_children])
@@ -45,7 +45,7 @@ def replicas(method: str) -> list[int]:
         say(f"replicas: {method}, seed {seed}")
         own = seed == params.ask.seed
         source = root if own else build(root, method, params.ask.profile, seed, say)
-        collect(source / "data" / "evaluate" / method, root / OUT / method / str(seed))
+        collect(source, method, root / OUT / method / str(seed))
     return list(params.profile.compare.seeds)
 
 
@@ -72,11 +72,12 @@ def build(root: Path, method: str, profile: str, seed: int, say: Callable[[str],
     return folder
 
 
-def collect(evaluation: Path, folder: Path) -> None:
-    """Copy the files of an evaluation that a comparison reads."""
+def collect(source: Path, method: str, folder: Path) -> None:
+    """Copy what a comparison reads out of a build: the evaluation, and the bill as `spending.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in _KEPT:
-        shutil.copy2(evaluation / name, folder / name)
+        shutil.copy2(source / "data" / "evaluate" / method / name, folder / name)
+    shutil.copy2(source / "reports" / "spending" / f"{method}.json", folder / "spending.json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

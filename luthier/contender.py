@@ -77,7 +77,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What one account paid for one role. `alone` counts stored answers too, `paid` does not.
+    """What one account paid for one role. `alone` counts stored answers too, `paid` does not; None is unknown.
 
     `trained`: whether it is update passes; the same account and role may stand there with and without.
     """
@@ -85,8 +85,14 @@ class Spend:
     account: str
     role: str
     alone: Amount
-    paid: Amount
+    paid: Amount | None
     trained: bool = False
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Spend:
+        """Inverse of `dataclasses.asdict` after JSON."""
+        paid = None if row["paid"] is None else Amount(**row["paid"])
+        return cls(**{**row, "alone": Amount(**row["alone"]), "paid": paid})
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +287,7 @@ def read_contender(path: Path) -> Contender:
         return Contender(
             **{name: row[name] for name in _PLAIN},
             budget=Allowance(**row["budget"]) if row["budget"] else None,
-            spent=tuple(
-                Spend(**{**spend, "alone": Amount(**spend["alone"]), "paid": Amount(**spend["paid"])})
-                for spend in row["spent"]
-            ),
+            spent=tuple(map(Spend.from_row, row["spent"])),
             curve=tuple(
                 Point(**{**point, "spent": Amount(**point["spent"]), "trained": Amount(**point["trained"])})
                 for point in row["curve"]

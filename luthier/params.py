@@ -164,6 +164,7 @@ class CompareParams(Section):
     unit: Literal["price", "calls", "rollouts", "prompt_tokens", "completion_tokens"] = "price"
     budgets: list[float] = Field(default_factory=list, description="total budgets in `unit`, the largest ends a search")
     resamples: int = Field(default=2000, ge=100, description="bootstrap resamples of an interval")
+    second_target: TargetParams | None = Field(default=None, description="the same harnesses run on it, too")
 
     @model_validator(mode="after")
     def _distinct(self) -> CompareParams:

@@ -48,9 +48,7 @@ def milestones(bench: Workbench, steps: Sequence[int]) -> list[Milestone]:
     done = [*shared, *_entries(bench, "teach"), *_entries(bench, "sft")]
     explored = _entries(bench, "reinforce")
     found = [Milestone("sft", _sum(done))]
-    found += [
-        Milestone(f"reinforce_{step}", _sum([*done, *filter(_before(step), explored)])) for step in sorted(steps)
-    ]
+    found += [Milestone(f"reinforce_{step}", _sum([*done, *filter(_before(step), explored)])) for step in sorted(steps)]
     return [*found, Milestone("reinforce", _sum([*done, *explored]))]
 
 

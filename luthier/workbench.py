@@ -19,7 +19,7 @@ from luthier.files import digest_text
 from luthier.ledger import Account, Context, Ledger
 from luthier.meter import Meter
 from luthier.params import Params, TargetParams, known_methods, load_params
-from luthier.prices import price_tags
+from luthier.prices import PriceTag, price_tags
 from luthier.progress import ProgressBar, StopSignal
 from luthier.store import Store
 from luthier.target import Role, Target, Usage
@@ -196,12 +196,16 @@ class Workbench:
         context = Context("train", "generator", self.method, self.stage, "train", self.params.ask.seed)
         return LedgerBill(self.ledger, context, identity, scratch)
 
+    def price_tags(self, method: str = "") -> dict[Tariff, PriceTag]:
+        """What the settings say of prices, for this stage's method or another one."""
+        return price_tags(self.params, method or self.method)
+
     def _prices(self) -> dict[Tariff, Price]:
-        tags = price_tags(self.params, self.method)
+        tags = self.price_tags()
         return {tariff: tag.price for tariff, tag in tags.items() if tag.price is not None}
 
     def _price_fields(self) -> dict[Tariff, str]:
-        return {tariff: tag.place for tariff, tag in price_tags(self.params, self.method).items()}
+        return {tariff: tag.place for tariff, tag in self.price_tags().items()}
 
 
 def spec_of(settings: TargetParams) -> TargetSpec:

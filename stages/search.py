@@ -11,12 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from luthier.harnesses.task_programs import program_for
-from luthier.searches.labels import label_for
-
 from luthier.budget import Amount, Budget, show
 from luthier.errors import InputError
 from luthier.files import digest_text, write_json, write_rows
+from luthier.harnesses.task_programs import program_for
 from luthier.ledger import Ledger
 from luthier.meter import Meter
 from luthier.methods import searcher
@@ -25,6 +23,7 @@ from luthier.question import Question, read_questions
 from luthier.search import LogRow, Proposer, Result, Scope
 from luthier.searches.executing import Executed
 from luthier.searches.grammar import GrammarProposer
+from luthier.searches.labels import label_for
 from luthier.searches.llm_proposer import ModelProposer
 from luthier.searches.log import SearchLog
 from luthier.searches.parts import Parts
@@ -61,8 +60,7 @@ def work(bench: Workbench, options: Options) -> None:
         _forecast(bench, ground, len(seeds))
         return
     for seed in seeds:
-        session, result = _search(bench, ground, seed)
-        _write(bench, ground, seed, session, result)
+        _write(bench, ground, seed, *_search(bench, ground, seed))
 
 
 def _ground(bench: Workbench) -> Ground:
@@ -88,7 +86,7 @@ def _ground(bench: Workbench) -> Ground:
     )
 
 
-def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Result]:
+def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Result, Ledger]:
     name = _run_name(bench, ground, seed)
     ledger = bench.ledger_alone(name, ground.budget)
     with StopSignal() as stop:
@@ -111,7 +109,7 @@ def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Resul
             label_for(bench.params.ask.task.name),
         )
         result = run(searcher(bench.method)(settings, parts), session)
-    return session, result
+    return session, result, ledger
 
 
 def _run_name(bench: Workbench, ground: Ground, seed: int) -> str:
@@ -189,7 +187,7 @@ def _forecast(bench: Workbench, ground: Ground, seeds: int) -> None:
         print("  the budget is smaller than one validation pass: the search would end where it starts")
 
 
-def _write(bench: Workbench, ground: Ground, seed: int, session: Session, result: Result) -> None:
+def _write(bench: Workbench, ground: Ground, seed: int, session: Session, result: Result, ledger: Ledger) -> None:
     folder = OUT / bench.method / str(seed)
     rows = [replace(row, spent=_countable(row.spent)) for row in result.rows]
     compare = bench.params.profile.compare
@@ -203,17 +201,30 @@ def _write(bench: Workbench, ground: Ground, seed: int, session: Session, result
             "method": bench.method,
             "seed": seed,
             "scope": ground.scope.render(),
+            "roles": ", ".join(sorted({line.role for line in ledger.totals()})),
             "reason": result.reason,
             "score": result.score,
             "outcomes": dict(result.outcomes),
+            "criticisms": dict(result.criticisms),
             "unit": ground.unit,
-            "curve": result.curve(ground.unit),
+            "curve": _curve(rows),
             "stands": [_stand(ground, stand) for stand in stands],
         },
     )
     (folder / "program.txt").write_text(ground.binding.build(result.best).text, encoding="utf-8")
     score = "unvalidated" if result.score is None else f"{result.score:.1%}"
     print(f"search: {bench.method} {seed} ended ({result.reason}) with {score} on validation")
+
+
+def _curve(rows: Sequence[LogRow]) -> list[dict[str, object]]:
+    """Each improvement of the best full validation, with the bill at that moment."""
+    points: list[dict[str, object]] = []
+    best = float("-inf")
+    for row in rows:
+        if row.best is not None and row.best > best:
+            best = row.best
+            points.append({"step": row.step, "score": best, "spent": asdict(row.spent)})
+    return points
 
 
 def _stand(ground: Ground, stand: Stand) -> dict[str, object]:

@@ -8,14 +8,21 @@ from typing import Any
 
 from luthier.errors import InputError
 from luthier.method import MethodCard
+from luthier.methods.bootstrap import CARD as BOOTSTRAP
+from luthier.methods.gepa import CARD as GEPA
 from luthier.methods.mas_architect import CARD as MAS_ARCHITECT
+from luthier.methods.mipro import CARD as MIPRO
+from luthier.methods.optoprime import CARD as OPTOPRIME
+from luthier.methods.textgrad import CARD as TEXTGRAD
 from luthier.searches.parts import Parts
 from luthier.searches.session import Search
 
 Searcher = Callable[[Any, Parts], Search]
 """Settings of the method (`luthier.search_params`) and parts -> the search."""
 
-METHODS: dict[str, MethodCard] = {MAS_ARCHITECT.name: MAS_ARCHITECT}
+METHODS: dict[str, MethodCard] = {
+    item.name: item for item in (MAS_ARCHITECT, BOOTSTRAP, MIPRO, TEXTGRAD, OPTOPRIME, GEPA)
+}
 
 
 def card(name: str) -> MethodCard:

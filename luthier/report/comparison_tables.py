@@ -313,12 +313,15 @@ def _bill(runs: Sequence[Contender]) -> list[Spend]:
         for spend in run.spent:
             key = (spend.account, spend.role, spend.trained)
             old = found.get(key)
-            found[key] = replace(old, alone=old.alone + spend.alone, paid=old.paid + spend.paid) if old else spend
+            if old is not None:
+                paid = None if old.paid is None or spend.paid is None else old.paid + spend.paid
+                spend = replace(old, alone=old.alone + spend.alone, paid=paid)
+            found[key] = spend
     return [found[key] for key in sorted(found)]
 
 
-def _spent(amount: Amount, spend: Spend, unit: Unit, seeds: int) -> Html:
-    value = measure(amount, unit, amount if spend.trained else Amount())
+def _spent(amount: Amount | None, spend: Spend, unit: Unit, seeds: int) -> Html:
+    value = None if amount is None else measure(amount, unit, amount if spend.trained else Amount())
     if value is None:
         return number("unknown")
     return _value(value, compact(value / seeds), title=count(round(value / seeds, 1)))

@@ -26,7 +26,7 @@ from luthier.methods.mas_architect import (
     server_request,
     vary,
 )
-from luthier.params import known_methods
+from luthier.params import known_methods, known_searches
 from luthier.question import Question
 from luthier.rewards.tiered import TieredReward
 from luthier.store import Store
@@ -267,7 +267,7 @@ def test_a_checkpoint_is_asked_greedily_with_the_prompt_that_it_was_trained_on()
 
 
 def test_the_settings_and_the_list_of_methods_agree():
-    assert set(known_methods()) == set(METHODS)
+    assert {*known_methods(), *known_searches()} == set(METHODS)
     assert card("mas_architect").phases == ("teach", "sft", "reinforce")
 
 
