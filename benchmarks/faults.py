@@ -50,7 +50,7 @@ def kill_and_finish(profile: str, kills: int, seconds: float, seed: int) -> Path
                 process.wait(timeout=moments.uniform(2.0, max(8.0, 2.5 * seconds / kills)))
             except subprocess.TimeoutExpired:
                 hit += 1
-                _kill_tree(process.pid)
+                kill_tree(process.pid)
                 process.wait()  # reaped, as a shell would: DVC takes a zombie for a living owner of its lock
                 print(f"kill {hit} of {kills}", file=sys.stderr, flush=True)
                 continue
@@ -63,7 +63,7 @@ def kill_and_finish(profile: str, kills: int, seconds: float, seed: int) -> Path
     return folder
 
 
-def _kill_tree(root: int) -> None:
+def kill_tree(root: int) -> None:
     """SIGKILL a process and all its descendants, also those in process groups of their own."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():

@@ -22,6 +22,7 @@ def record(
     peer: float | None = None,
     seeds: Sequence[int] = (),
     interval: tuple[float, float] | None = None,
+    keep: bool = True,
 ) -> None:
     """Print one result as a JSON line and append it to `benchmarks/results.jsonl`.
 
@@ -34,6 +35,7 @@ def record(
         peer: The other side.
         seeds: Training seeds that it is the mean of.
         interval: 95 % interval.
+        keep: Whether it is appended too.
     """
     row = {
         "name": name,
@@ -48,8 +50,9 @@ def record(
         "date": date.today().isoformat(),
     }
     line = json.dumps(row)
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
+    if keep:
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
     print(line)
 
 

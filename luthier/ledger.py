@@ -210,6 +210,13 @@ class Ledger:
         with self._journal.transaction() as db:
             return [row[0] for row in db.execute("SELECT DISTINCT run FROM entries ORDER BY run").fetchall()]
 
+    def latest(self, prefix: str) -> str:
+        """The run of this store that was written last among those whose names begin so, "" when there is none."""
+        query = "SELECT run FROM entries WHERE substr(run, 1, ?) = ? ORDER BY seq DESC LIMIT 1"
+        with self._journal.transaction() as db:
+            row = db.execute(query, (len(prefix), prefix)).fetchone()
+        return str(row[0]) if row else ""
+
     def totals(self, runs: Sequence[str] = ()) -> list[Line]:
         """Totals by account x role x method x phase, of this run or of the runs named."""
         names = list(runs) or [self.run]

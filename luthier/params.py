@@ -60,6 +60,7 @@ class QuestionsParams(Section):
     train: int = Field(ge=1)
     validation: int = Field(ge=1)
     test: int = Field(ge=1)
+    held_out: int = Field(default=0, ge=0, description="test questions of families that stand in no split")
 
 
 class LimitsParams(Section):
@@ -132,6 +133,7 @@ class ReinforceParams(TrainerParams):
     probe_samples: int = Field(default=8, ge=0, description="samples that choose the questions; 0 = no choice")
     solved_below: float = Field(default=1.0, gt=0, le=1, description="share of correct samples that ends a question")
     save_every: int = Field(default=10, ge=1, description="steps between resumable checkpoints")
+    milestones: list[int] = Field(default_factory=list, description="steps whose checkpoints are kept and compared")
     valid_but_wrong: float = Field(default=0.1, ge=0, le=1, description="middle tier of the reward")
 
     @model_validator(mode="after")
@@ -140,6 +142,12 @@ class ReinforceParams(TrainerParams):
             raise ValueError(
                 f"batch {self.batch} does not divide questions x samples = {self.questions * self.samples}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _inner_milestones(self) -> ReinforceParams:
+        if self.milestones != sorted(set(self.milestones)) or any(not 0 < m < self.steps for m in self.milestones):
+            raise ValueError(f"milestones {self.milestones} must rise and lie between 0 and steps = {self.steps}")
         return self
 
 
@@ -156,6 +164,7 @@ class CompareParams(Section):
     unit: Literal["price", "calls", "rollouts", "prompt_tokens", "completion_tokens"] = "price"
     budgets: list[float] = Field(default_factory=list, description="total budgets in `unit`, the largest ends a search")
     resamples: int = Field(default=2000, ge=100, description="bootstrap resamples of an interval")
+    second_target: TargetParams | None = Field(default=None, description="the same harnesses run on it, too")
 
     @model_validator(mode="after")
     def _distinct(self) -> CompareParams:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from luthier.budget import Amount, Budget
 from luthier.candidate import Candidate
@@ -22,8 +22,9 @@ from luthier.question import Question
 
 Feedback = Literal["score", "text", "trace"]
 """What a proposer learns of a training run: the score alone, also the task's sentence, also each component's step."""
-DraftOutcome = Literal["new", "empty", "repeated", "too-long", "failed"]
-"""What became of a proposal; all are counted. failed: the machine gave no text."""
+DraftOutcome = Literal["new", "empty", "repeated", "too-long", "unread", "failed"]
+"""What became of a proposal; all are counted. unread: not in the form that was asked for. failed: the machine gave
+no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,69 @@ class Credit(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Criticism:
+    """What a critic said of one value of one run.
+
+    Attributes:
+        question: Question id. call: Place of the call in the trace, from 0. node: The node that made it.
+        about: "instruction", or the input of the call that was criticised.
+        text: What it said, "" for no complaint. problem: Why the machine gave no text.
+    """
+
+    question: str
+    call: int
+    node: str
+    about: str
+    text: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Credit for several components at once.
+
+    Attributes:
+        evidence: By component; one that deserves no complaint is absent and is not edited.
+        criticisms: Everything that was asked of a critic, in order.
+    """
+
+    evidence: Mapping[str, list[Evidence]]
+    criticisms: tuple[Criticism, ...]
+
+
+@runtime_checkable
+class AskingCredit(Protocol):
+    """A credit that asks a critic, who may cost calls. Use it through `luthier.searches.session.Session.assign`."""
+
+    @property
+    def name(self) -> str:
+        """What logs and reports call it."""
+        ...
+
+    def assign_all(
+        self,
+        candidate: Candidate,
+        components: Sequence[str],
+        evaluation: Evaluation,
+        questions: Sequence[Question],
+        feedback: Feedback,
+        *,
+        purpose: str,
+        known: Sequence[Draft] | None = None,
+    ) -> Assignment:
+        """Evidence for the components of a candidate that ran, the rest as of `Credit.assign`.
+
+        `purpose` is unique in the run and equal on replay. `known` holds the critic's answers in order when they
+        are known; nobody is asked then.
+
+        Raises:
+            CallsExhausted: the budget does not reach.
+            TargetError: the critic's target serves nothing at all.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """What a proposer wrote: a text, or the reason why the machine gave none."""
 
@@ -150,6 +214,45 @@ class Proposer(Protocol):
         self, parent: Candidate, component: str, evidence: Sequence[Evidence], *, rng: random.Random, purpose: str
     ) -> Draft:
         """One draft. `rng` is fresh and seeded; `purpose` is unique in the run and equal on replay."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JointDraft:
+    """What a joint proposer wrote.
+
+    Attributes:
+        texts: By component; those that stay as they are may be absent.
+        problem: Why the machine gave no text. unread: Why its answer could not be read.
+    """
+
+    texts: Mapping[str, str]
+    problem: str = ""
+    unread: str = ""
+
+
+class JointProposer(Protocol):
+    """Writes new texts for several components in one proposal."""
+
+    @property
+    def name(self) -> str:
+        """What logs and reports call it."""
+        ...
+
+    def propose_all(
+        self,
+        parent: Candidate,
+        components: Sequence[str],
+        evidence: Mapping[str, Sequence[Evidence]],
+        report: str,
+        *,
+        rng: random.Random,
+        purpose: str,
+    ) -> JointDraft:
+        """One draft for the components that may change; `rng` and `purpose` as of `Proposer.propose`.
+
+        `evidence` is there for each component that has a part in what went wrong; `report` is the whole story.
+        """
         ...
 
 
@@ -184,17 +287,20 @@ class StoppingRule(Protocol):
         ...
 
 
+Event = Literal["start", "criticise", "propose", "evaluate", "decide", "stop"]
+
+
 @dataclass(frozen=True, slots=True)
 class LogRow:
     """One step of a search.
 
     Attributes:
         step: From 0.
-        event: start, propose, evaluate, decide, or stop.
+        event: start, criticise, propose, evaluate, decide, or stop.
         candidate: Digest of what it is about, "" when nothing.
-        phase: Ledger phase of an evaluation, or the proposer's name.
-        outcome: Of a proposal or decision; the reason of a stop.
-        detail: JSON: settings (start), the candidate (propose), questions and scores (evaluate).
+        phase: Ledger phase of an evaluation, or the name of the proposer or of the credit.
+        outcome: Of a proposal, decision or criticism; the reason of a stop.
+        detail: JSON: settings (start), answers (criticise), the candidate (propose), questions and scores (evaluate).
         best: Best mean of a full validation so far, None before the first.
         best_candidate: Its digest.
         spent: As if alone, AFTER this step (optimizers.md 11.3, rule 8). Seconds are measured, so they differ
@@ -202,7 +308,7 @@ class LogRow:
     """
 
     step: int
-    event: Literal["start", "propose", "evaluate", "decide", "stop"]
+    event: Event
     candidate: str
     phase: str
     outcome: str
@@ -231,6 +337,7 @@ class Result:
         reason: "finished", or which limit ended it.
         outcomes: Count of each proposal outcome.
         rows: The whole log.
+        criticisms: Count of what a critic answered: said, empty (no complaint), failed (no text).
     """
 
     best: Candidate
@@ -238,6 +345,7 @@ class Result:
     reason: str
     outcomes: Mapping[str, int]
     rows: tuple[LogRow, ...]
+    criticisms: Mapping[str, int] = field(default_factory=dict)
 
     def curve(self, unit: str) -> list[tuple[float | None, float]]:
         """Spend as if alone in one of `luthier.budget.UNITS` (None: unknown) and best score, at each improvement."""

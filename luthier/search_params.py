@@ -46,7 +46,7 @@ class MiproParams(ProposingParams):
     """MIPRO and MIPROv2 (optimizers.md 4.2)."""
 
     version: Literal["v2", "v1"] = "v2"
-    selector: Literal["tpe"] = "tpe"
+    selector: Literal["tpe", "random"] = "tpe"
     instructions: int = Field(default=0, ge=0, description="per module; 0 = sets // 2, as MIPROv2 takes n // 2")
     sets: int = Field(default=6, ge=1, description="demonstration sets per module (n of the light setting)")
     trials: int = Field(default=0, ge=0, description="0 = max(2 variables log2 n, 1.5 n)")
@@ -87,7 +87,9 @@ class GepaParams(ReflectiveParams):
 
     selector: ParentName = "pareto"
     acceptance: Literal["strict", "not_worse"] = "strict"
-    engine: Literal["gepa", "own"] = Field(default="gepa", description="own: needed for best, beam and latest")
+    engine: Literal["gepa", "own"] = Field(
+        default="gepa", description="the authors' package, or our loop; every selector goes with both"
+    )
     merge: bool = True
     max_merges: int = Field(default=5, ge=0)
 

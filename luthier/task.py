@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from luthier.question import Question, Split
 
@@ -37,6 +37,15 @@ class Task(Protocol):
 
     def score(self, question: Question, answer: str) -> Score:
         """Score one answer. Never raises for any answer text."""
+        ...
+
+
+@runtime_checkable
+class HoldsOut(Protocol):
+    """A task with families that stand in no split, for generalisation to what nobody trained or chose on."""
+
+    def held_out(self, count: int, seed: int) -> list[Question]:
+        """`count` test questions of these families; the same arguments give the same rows."""
         ...
 
 

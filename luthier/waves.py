@@ -202,7 +202,11 @@ class Driver:
             ended.append(_end(item, result))
 
     def _finish(self, ended: Sequence[_Ended]) -> None:
-        rows = [(item, self._score(item)) for item in ended]
+        try:
+            rows = [(item, self._score(item)) for item in ended]
+        except BaseException:
+            self._ledger.settle([item.reserved for item in ended], [])
+            raise
         stored = [StoredExecution(i.key, row, i.costs) for i, row in rows if row.outcome != "infra_error"]
         purposes = [item.purpose for item, row in rows if row.outcome != "infra_error"]
         if rows:

@@ -18,8 +18,8 @@ from luthier.execution import Execution, Limits
 from luthier.files import digest_text
 from luthier.ledger import Account, Context, Ledger
 from luthier.meter import Meter
-from luthier.params import Params, TargetParams, load_params
-from luthier.prices import price_tags
+from luthier.params import Params, TargetParams, known_methods, load_params
+from luthier.prices import PriceTag, price_tags
 from luthier.progress import ProgressBar, StopSignal
 from luthier.store import Store
 from luthier.target import Role, Target, Usage
@@ -45,6 +45,7 @@ class Workbench:
         self.params = params or load_params(root)
         self.limits = Limits(**self.params.profile.limits.model_dump())
         self._targets: list[Target] = []
+        self._opened: dict[str, Target] = {}
 
     def __enter__(self) -> Workbench:
         return self
@@ -59,6 +60,7 @@ class Workbench:
         for target in self._targets:
             target.close()
         self._targets.clear()
+        self._opened.clear()
         if "store" in self.__dict__:
             self.store.close()
 
@@ -88,6 +90,11 @@ class Workbench:
         budget = Budget.parse(self.params.ask.budget.model_dump(), "params.yaml, field budget")
         return Ledger(self.store, budget, run=self.run, prices=self._prices(), price_fields=self._price_fields())
 
+    def ledger_alone(self, run: str, budget: Budget) -> Ledger:
+        """A ledger of its own for one search: its limits hold as if alone, however warm the store is."""
+        prices, fields = self._prices(), self._price_fields()
+        return Ledger(self.store, budget, run=run, prices=prices, price_fields=fields, counts="alone")
+
     @cached_property
     def target(self) -> Target:
         """The frozen model."""
@@ -96,6 +103,13 @@ class Workbench:
     def open(self, settings: TargetParams) -> Target:
         """Open a model; it is closed with the workbench."""
         return self.adopt(open_target(spec_of(settings)))
+
+    def opened(self, settings: TargetParams) -> Target:
+        """As `open`, once for equal settings."""
+        key = settings.model_dump_json()
+        if key not in self._opened:
+            self._opened[key] = self.open(settings)
+        return self._opened[key]
 
     def adopt(self, target: Target) -> Target:
         """Close this target with the workbench."""
@@ -111,18 +125,20 @@ class Workbench:
         phase: str = "",
         target: Target | None = None,
         scope: str = "",
+        ledger: Ledger | None = None,
+        seed: int | None = None,
     ) -> Meter:
-        """The way to call a model on this stage's behalf; the frozen target unless another is given."""
+        """The way to call a model on this stage's behalf: its target, ledger and seed, unless others are given."""
         return Meter(
             target or self.target,
             self.store,
-            self.ledger,
+            ledger or self.ledger,
             role=role,
             account=account,
             method=self.method,
             phase=phase or self.stage,
             split=split,
-            seed=self.params.ask.seed,
+            seed=self.params.ask.seed if seed is None else seed,
             scope=scope,
             attempts=self._attempts(role),
         )
@@ -141,14 +157,25 @@ class Workbench:
             stop=stop,
         )
 
+    @property
+    def tariff(self) -> dict[str, tuple[float, float]]:
+        """USD for a million prompt and completion tokens of each role that has a price."""
+        return {
+            role: (price.prompt_usd_per_million, price.completion_usd_per_million)
+            for role, price in sorted(self._prices().items())
+        }
+
     def _attempts(self, role: Role) -> int:
         """Only a server is asked again; an engine in this process answers or breaks."""
         settings = self._settings_of(role)
         return 1 + settings.retries if settings.engine == "openai" else 1
 
     def _settings_of(self, role: Role) -> TargetParams:
-        server = self.params.method(self.method).teach.server if self.method else None
-        return server if role == "teacher" and server is not None else self.params.profile.target
+        if role == "teacher" and self.method in known_methods():
+            return self.params.method(self.method).teach.server or self.params.profile.target
+        if role in ("proposer", "critic"):
+            return self.params.profile.proposer or self.params.profile.target
+        return self.params.profile.target
 
     def check_prices(self, *tariffs: Tariff) -> None:
         """Refuse, before anything is spent, a price limit that could not be held.
@@ -169,12 +196,16 @@ class Workbench:
         context = Context("train", "generator", self.method, self.stage, "train", self.params.ask.seed)
         return LedgerBill(self.ledger, context, identity, scratch)
 
+    def price_tags(self, method: str = "") -> dict[Tariff, PriceTag]:
+        """What the settings say of prices, for this stage's method or another one."""
+        return price_tags(self.params, method or self.method)
+
     def _prices(self) -> dict[Tariff, Price]:
-        tags = price_tags(self.params, self.method)
+        tags = self.price_tags()
         return {tariff: tag.price for tariff, tag in tags.items() if tag.price is not None}
 
     def _price_fields(self) -> dict[Tariff, str]:
-        return {tariff: tag.place for tariff, tag in price_tags(self.params, self.method).items()}
+        return {tariff: tag.place for tariff, tag in self.price_tags().items()}
 
 
 def spec_of(settings: TargetParams) -> TargetSpec:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from luthier.errors import BudgetExhausted, LuthierError, TargetError
+from luthier.params import known_searches
 from luthier.progress import StopRequested
 from luthier.workbench import Workbench
 
@@ -48,7 +49,9 @@ def run_stage(
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         with Workbench(name, options.method) as bench:
-            if options.method:
+            if options.method in known_searches():
+                bench.params.searching(options.method)
+            elif options.method:
                 bench.params.method(options.method)
             work(bench, options)
         return 0

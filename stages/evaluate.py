@@ -34,9 +34,11 @@ from luthier.harnesses.configurations import Configuration, select
 from luthier.harnesses.random_graph import random_graph
 from luthier.ledger import Account
 from luthier.methods import mas_architect
-from luthier.question import read_questions
+from luthier.question import Question, read_questions
+from luthier.spending import milestones
 from luthier.target import Target
 from luthier.targets.checkpoints import open_checkpoint
+from luthier.training.policy_gradient import KEPT
 from luthier.workbench import CACHE, Workbench, spec_of
 from stages.entry import Options, run_stage
 from stages.grid import OUT as GRID
@@ -46,6 +48,8 @@ from stages.sft import OUT as SFT
 from stages.teach import OUT as TEACH
 
 OUT = Path("data/evaluate")
+SPENDING = Path("reports/spending")
+"""Bills hold seconds and what was paid, which differ between equal builds, so they stand with the reports."""
 ALONE = "direct"
 PAIRS = (
     ("sft", "target_alone"),
@@ -57,7 +61,7 @@ PAIRS = (
 
 
 def work(bench: Workbench, options: Options) -> None:
-    """Write data/evaluate/<method>/{executions.jsonl, scores.json}."""
+    """Write data/evaluate/<method>/{executions.jsonl, held_out.jsonl, scores.json} and the method's bill."""
     test = read_questions(QUESTIONS / "test.jsonl")
     validation = read_questions(QUESTIONS / "validation.jsonl")
     pool = select(bench.params.profile.grid.configurations)
@@ -74,6 +78,14 @@ def work(bench: Workbench, options: Options) -> None:
         "best_fixed": _renamed("best_fixed", fixed[best]),
         "random_graph": evaluate(_random(bench), test, run, bench.params.ask.seed),
     }
+    held_out = _held_out_questions(bench)
+    constants = {"target_alone": ALONE, "best_fixed": best}
+    unseen = {
+        name: _renamed(name, evaluate(_constant(item), held_out, run, bench.params.ask.seed))
+        for name, chosen in constants.items()
+        for item in pool
+        if item.name == chosen
+    }
     scores: dict[str, Any] = {
         "method": bench.method,
         "seed": bench.params.ask.seed,
@@ -81,22 +93,40 @@ def work(bench: Workbench, options: Options) -> None:
         "best_fixed_configuration": best,
         "validation": {},
     }
-    for phase, folder in (("sft", SFT / bench.method), ("reinforce", REINFORCE / bench.method)):
+    for phase, folder in checkpoints(bench).items():
         target = bench.adopt(open_checkpoint(folder, spec_of(bench.params.profile.target), CACHE))
         generator = _checkpoint(bench, phase, target, "test", "test")
         results[phase] = evaluate(generator, test, run, bench.params.ask.seed)
+        unseen[phase] = evaluate(generator, held_out, run, bench.params.ask.seed)
         chooser = _checkpoint(bench, phase, target, "train", "validation")
         chosen = evaluate(chooser, validation, _runner(bench, "train", "validation"), bench.params.ask.seed)
         scores["validation"][phase] = asdict(standing(phase, chosen, bench.params.profile.evaluate.resamples))
     _summarise(bench, scores, results, [row for rows in fixed.values() for row in rows], fixed)
-    rows = [row.to_row() for group in results.values() for row in group]
-    write_rows(OUT / bench.method / "executions.jsonl", rows)
+    if held_out:
+        resamples = bench.params.profile.evaluate.resamples
+        scores["held_out"] = {name: asdict(standing(name, rows, resamples)) for name, rows in unseen.items()}
+    for name, groups in (("executions", results), ("held_out", unseen)):
+        rows = [row.to_row() for group in groups.values() for row in group]
+        write_rows(OUT / bench.method / f"{name}.jsonl", rows)
     write_json(OUT / bench.method / "scores.json", scores)
+    bill = milestones(bench, bench.params.method(bench.method).reinforce.milestones)
+    write_json(SPENDING / f"{bench.method}.json", [asdict(item) for item in bill])
     for name, table in scores["test"].items():
         pooled = table["pooled"]
         print(
             f"evaluate: {name:13} {pooled['mean']:6.1%} [{pooled['low']:.1%}, {pooled['high']:.1%}] {table['outcomes']}"
         )
+
+
+def checkpoints(bench: Workbench) -> dict[str, Path]:
+    """The folders of a method's checkpoints by contender name, in the order of their training."""
+    settings, folder = bench.params.method(bench.method).reinforce, REINFORCE / bench.method
+    steps = {f"reinforce_{step}": folder / KEPT / str(step) for step in settings.milestones}
+    return {"sft": SFT / bench.method, **steps, "reinforce": folder}
+
+
+def _held_out_questions(bench: Workbench) -> list[Question]:
+    return read_questions(QUESTIONS / "held_out.jsonl") if bench.params.profile.questions.held_out else []
 
 
 def _summarise(

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from luthier.errors import InputError
-from luthier.question import SPLITS, Question, Split, write_questions
-from luthier.task import validate
+from luthier.question import SPLITS, Question, write_questions
+from luthier.task import HoldsOut, validate
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
 
@@ -15,15 +15,16 @@ OUT = Path("data/questions")
 
 
 def work(bench: Workbench, options: Options) -> None:
-    """Write data/questions/{train,validation,test}.jsonl."""
+    """Write data/questions/{train,validation,test,held_out}.jsonl; the last one may be empty."""
     task, seed = bench.task, bench.params.ask.task.seed
     counts = bench.params.profile.questions.model_dump()
     print(f"questions: task {bench.params.ask.task.name}, " + ", ".join(f"{n} {split}" for split, n in counts.items()))
     if options.dry_run:
         return
-    drawn = {split: task.questions(split, counts[split], seed) for split in SPLITS}
+    drawn = {str(split): task.questions(split, counts[split], seed) for split in SPLITS}
+    drawn["held_out"] = _held_out(bench, counts["held_out"], seed)
     _refuse_leaks(drawn)
-    for split, questions in drawn.items():
+    for name, questions in drawn.items():
         problems = validate(task, questions)
         if problems:
             first = problems[0]
@@ -32,10 +33,22 @@ def work(bench: Workbench, options: Options) -> None:
                 where=f"task {bench.params.ask.task.name}",
                 fix="repair the source or the scorer: `luthier tasks validate` lists them all",
             )
-        write_questions(OUT / f"{split}.jsonl", questions)
+        write_questions(OUT / f"{name}.jsonl", questions)
 
 
-def _refuse_leaks(drawn: Mapping[Split, Sequence[Question]]) -> None:
+def _held_out(bench: Workbench, count: int, seed: int) -> list[Question]:
+    if not count:
+        return []
+    if not isinstance(bench.task, HoldsOut):
+        raise InputError(
+            f"field questions.held_out: task {bench.params.ask.task.name} has no families beyond its splits",
+            where=f"profiles/{bench.params.ask.profile}.yaml",
+            fix="write 0, or choose a task that has some (mixed)",
+        )
+    return bench.task.held_out(count, seed)
+
+
+def _refuse_leaks(drawn: Mapping[str, Sequence[Question]]) -> None:
     """A question may stand in one split only."""
     seen: dict[str, str] = {}
     for split, questions in drawn.items():

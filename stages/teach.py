@@ -33,11 +33,13 @@ def work(bench: Workbench, options: Options) -> None:
     if settings.server is None:
         pool = [item.harness for item in select(bench.params.profile.grid.configurations) if item.harness is not None]
         variations = one_edit_variations(pool)
-        pairs = mas_architect.vary(taught, variations, settings.variations, bench.params.ask.seed)
+        unsolved = _unsolved(bench, taught)
+        pairs = mas_architect.vary(unsolved, variations, settings.variations, bench.params.ask.seed)
         jobs = [Job(graph, question, bench.params.ask.seed) for question, graph in pairs]
         source = "variation"
         print(
-            f"teach: {len(taught)} questions, pool from the grid and {len(jobs)} tries of {len(variations)} variations"
+            f"teach: {len(taught)} questions; {len(unsolved)} of them no configuration solved,"
+            f" for them {len(jobs)} tries of {len(variations)} variations"
         )
     else:
         jobs, source = _ask_server(bench, taught, options.dry_run), "server"
@@ -68,6 +70,12 @@ def _confirmed(bench: Workbench, candidates: list[Candidate]) -> list[Candidate]
         Candidate(question, harness, source, execution)
         for (question, harness, source), execution in zip(tries, executions, strict=True)
     ]
+
+
+def _unsolved(bench: Workbench, taught: list[Question]) -> list[Question]:
+    """The questions that no configuration of the grid answered right: only they need something new (ours)."""
+    solved = {c.question.id for c in _from_grid(bench, taught) if c.execution.score == 1.0}
+    return [question for question in taught if question.id not in solved]
 
 
 def _from_grid(bench: Workbench, taught: list[Question]) -> Iterable[Candidate]:

@@ -167,15 +167,7 @@ class _GraphRun:
             raise failure
 
     def _write(self, work: _Work) -> None:
-        names, output = work.node.writes, work.output
-        if len(names) == 1:
-            values = [output]
-        elif isinstance(output, dict):
-            values = [output.get(name, "") for name in names]
-        else:
-            items = output if isinstance(output, list) else []
-            values = [items[position] if position < len(items) else "" for position in range(len(names))]
-        for name, value in zip(names, values, strict=True):
+        for name, value in written_values(work.node, work.output):
             self._memory.write(name, value)
 
     def _choose(self, index: int) -> Frontier:
@@ -187,6 +179,17 @@ class _GraphRun:
 
     def _end(self, outcome: Outcome, answer: str = "", error: str = "") -> RunResult:
         return RunResult(outcome, answer, error, tuple(self._trace))
+
+
+def written_values(node: Node, output: Value) -> list[tuple[str, Value]]:
+    """What a node writes into which state field, given its output; what is missing is ""."""
+    names = node.writes
+    if len(names) == 1:
+        return [(names[0], output)]
+    if isinstance(output, dict):
+        return [(name, output.get(name, "")) for name in names]
+    items = output if isinstance(output, list) else []
+    return [(name, items[place] if place < len(items) else "") for place, name in enumerate(names)]
 
 
 def _searches(graph: GraphHarness) -> bool:

@@ -16,8 +16,9 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from luthier.errors import HarnessError
 from luthier.execute import InvalidHarness, Job
@@ -112,13 +113,43 @@ class TeachLog:
 def vary(
     questions: Sequence[Question], variations: Sequence[GraphHarness], per_question: int, seed: int
 ) -> list[tuple[Question, GraphHarness]]:
-    """Which variations are tried on which question: a seeded draw without repetition per question."""
+    """Which variations are tried on which question: dealt out within each family, like cards (ours).
+
+    A family's questions share shuffled decks of all variations, a new deck when one is used up. So no variation
+    comes a second time in a family before every other came once, and none twice to a question.
+
+    Args:
+        questions: Of any families.
+        variations: The deck.
+        per_question: Variations of each question.
+        seed: Of the shuffling.
+
+    Returns:
+        Question and variation, in the order of the questions.
+    """
+    size = min(per_question, len(variations))
+    decks: dict[str, Iterator[int]] = {}
     pairs: list[tuple[Question, GraphHarness]] = []
     for question in questions:
-        draw = random.Random(f"{seed}:{question.id}")
-        chosen = draw.sample(range(len(variations)), min(per_question, len(variations)))
+        deck = decks.setdefault(question.family, _cards(len(variations), f"{seed}:{question.family}"))
+        chosen: set[int] = set()
+        left: list[int] = []
+        while len(chosen) < size:
+            card = next(deck)
+            if card in chosen:
+                left.append(card)
+            else:
+                chosen.add(card)
+        decks[question.family] = chain(left, deck)
         pairs.extend((question, variations[index]) for index in sorted(chosen))
     return pairs
+
+
+def _cards(count: int, label: str) -> Iterator[int]:
+    """Shuffled decks of `count` cards, one after the other, without end."""
+    draw = random.Random(label)
+    while True:
+        yield from draw.sample(range(count), count)
 
 
 def confirm(candidates: Iterable[Candidate], keep: int) -> list[tuple[Question, Harness, str]]:

@@ -45,7 +45,7 @@ class OutcomeCredit:
 
     def _evidence(self, component: str, row: Execution, question: Question, feedback: Feedback) -> list[Evidence]:
         score = row.score or 0.0
-        said = "" if feedback == "score" else _said(row)
+        said = "" if feedback == "score" else remark(row)
         steps = (self.steps or named_steps)(component, row) if feedback == "trace" else []
         if not steps and not (feedback == "trace" and self.steps):
             return [Evidence(question.id, (("question", question.text),), row.answer, score, said)]
@@ -64,6 +64,6 @@ def readable_inputs(inputs: Mapping[str, object]) -> tuple[tuple[str, str], ...]
     return tuple((name, readable(value)) for name, value in inputs.items())
 
 
-def _said(row: Execution) -> str:
+def remark(row: Execution) -> str:
     """The task's sentence, or why there was nothing to score."""
     return row.feedback or (f"{row.outcome}: {row.error}" if row.outcome != "ok" else "")

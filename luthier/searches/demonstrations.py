@@ -3,19 +3,19 @@
 After DSPy 3.4.1 (optimizers.md 3.2): `LabeledFewShot` (16, `Random(0)`), `BootstrapFewShot` (4 bootstrapped, 16
 labelled, 1 round), `BootstrapFewShotWithRandomSearch` (16 candidates after zero-shot, labels only and unshuffled
 bootstrap). A demonstration of a successful run is a candidate for a good step, no proof of one. Ours: a threshold
-of 0 is honoured; which call of a repeated component was taken follows from a seed and stands in the log; the sets
-come from the search's seed, and seed 0 draws as DSPy does; labels of each component are drawn from the whole rest
-(DSPy draws those of a later component from those of the one before it).
+of 0 is honoured; which call of a repeated component was taken follows from a seed and stands in the log, as each set
+does; the sets come from the search's seed, and seed 0 draws as DSPy does.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from luthier.candidate import Demonstration
+from luthier.errors import InputError
 from luthier.execution import Execution
 from luthier.question import Question
 from luthier.searches.credit import Steps, named_steps, readable, readable_inputs
@@ -51,20 +51,22 @@ class Bootstrap:
     at_once: int = 1
     steps: Steps = field(default=named_steps, repr=False)
 
-    def labelled(self, session: Session) -> Shots:
-        """Labels only: `Random(0)` sample of each component's labels."""
-        rng = random.Random(0)
-        return self._fill({}, session, session.train, rng, self.max_labelled)
+    def labelled(self, session: Session, order: Sequence[Question] | None = None) -> Shots:
+        """Labels only: `Random(0)` sample of each component's labels, out of the training questions in an order."""
+        return self._fill({}, session, session.train if order is None else order, random.Random(0), self.max_labelled)
 
     def bootstrapped(self, session: Session, order: Sequence[Question], size: int) -> Shots:
         """Run the labelled teacher on questions in order until `size` succeeded; fill up with labels.
 
+        The set stands in the log as a decision, with the call that was taken wherever a component was called again.
+
         Raises:
             SearchStopped, BudgetExhausted, TargetError: see `Session.evaluate`.
         """
-        teacher = session.start.with_shots(self.labelled(session))
+        teacher = session.start.with_shots(self.labelled(session, order))
         found: dict[str, list[Demonstration]] = {name: [] for name in session.scope.components}
         used: list[str] = []
+        choices: list[dict[str, Any]] = []
         place = 0
         while len(used) < size and place < len(order):
             questions = order[place : place + self.at_once]
@@ -73,32 +75,44 @@ class Bootstrap:
                 if len(used) < size and row.outcome == "ok" and (row.score or 0.0) >= self.threshold:
                     used.append(row.question)
                     for name, shots in found.items():
-                        shots.extend(self._shot(session, name, row))
+                        shots.extend(self._shot(session, name, row, choices))
         kept = {name: tuple(shots[:size]) for name, shots in found.items()}
         left = [question for question in order if question.id not in used]
         random.Random(0).shuffle(left)
-        return self._fill(kept, session, left, random.Random(0), self.max_labelled)
+        filled = self._fill(kept, session, left, random.Random(0), self.max_labelled)
+        made = session.start.with_shots(filled)
+        session.decide(made, "bootstrapped", questions=used, choices=choices, set=made.to_row())
+        return filled
 
     def sets(self, session: Session, count: int) -> list[Shots]:
-        """`count` sets: none, labels only, unshuffled bootstrap, then shuffled ones of `randint(1, max)` runs.
+        """All of `each_set`."""
+        return list(self.each_set(session, count))
 
-        Under seed 0 the order of shuffled set i and its size come from `Random(i)` each, as in DSPy. Without
-        labels (`max_labelled` 0) the second set is left out, and with no bootstrapping all after it.
+    def each_set(self, session: Session, count: int) -> Iterator[Shots]:
+        """`count` sets, each made when it is asked for.
+
+        None, labels only, unshuffled bootstrap, then shuffled ones of `randint(1, max)` runs. Under seed 0 the order
+        of shuffled set i and its size come from `Random(i)` each, as in DSPy. Without labels (`max_labelled` 0) the
+        second set is left out, and with no bootstrapping all after it.
         """
-        found: list[Shots] = [{}]
-        if self.max_labelled:
-            found.append(self.labelled(session))
-        if self.max_bootstrapped:
-            if len(found) < count:
-                found.append(self.bootstrapped(session, session.train, self.max_bootstrapped))
-            number = 0
-            while len(found) < count:
-                order = list(session.train)
-                self._rng(session, number).shuffle(order)
-                size = self._rng(session, number).randint(1, self.max_bootstrapped)
-                found.append(self.bootstrapped(session, order, size))
-                number += 1
-        return found[:count]
+        if count > 0:
+            yield {}
+        if count > 1 and self.max_labelled:
+            yield self.labelled(session)
+        if not self.max_bootstrapped:
+            return
+        if count >= self.special:
+            yield self.bootstrapped(session, session.train, self.max_bootstrapped)
+        for number in range(count - self.special):
+            order = list(session.train)
+            self._rng(session, number).shuffle(order)
+            size = self._rng(session, number).randint(1, self.max_bootstrapped)
+            yield self.bootstrapped(session, order, size)
+
+    @property
+    def special(self) -> int:
+        """Sets that are no shuffled bootstrap: none, and where there are any, labels only and unshuffled bootstrap."""
+        return 1 + bool(self.max_labelled) + bool(self.max_bootstrapped)
 
     def settings(self) -> Mapping[str, Any]:
         """JSON of everything that changes the sets."""
@@ -109,15 +123,19 @@ class Bootstrap:
     def _rng(self, session: Session, number: int) -> random.Random:
         return random.Random(number) if session.seed == 0 else session.rng(f"set {number}")
 
-    def _shot(self, session: Session, component: str, row: Execution) -> list[Demonstration]:
+    def _shot(
+        self, session: Session, component: str, row: Execution, choices: list[dict[str, Any]]
+    ) -> list[Demonstration]:
         """One demonstration of a component's steps: of several, half the time the last, else an earlier one."""
         steps = self.steps(component, row)
         if not steps:
             return []
-        step = steps[-1]
+        taken = len(steps) - 1
         if len(steps) > 1:
             rng = session.rng(f"shot {component} {row.question} {row.harness}")
-            step = steps[-1] if rng.random() < 0.5 else rng.choice(steps[:-1])
+            taken = taken if rng.random() < 0.5 else rng.randrange(taken)
+            choices.append({"component": component, "question": row.question, "call": taken, "of": len(steps)})
+        step = steps[taken]
         inputs = readable_inputs(step.inputs)
         return [Demonstration(row.question, inputs, readable(step.output), "bootstrapped")]
 
@@ -139,6 +157,25 @@ class Bootstrap:
         return filled
 
 
+def different(found: Sequence[Shots], component: str) -> list[Sequence[Demonstration]]:
+    """A component's sets without repetition, in order."""
+    return list(dict.fromkeys(item.get(component, ()) for item in found))
+
+
+def require_demonstrations(session: Session, search: str) -> None:
+    """Refuse a search of demonstrations that may not change.
+
+    Raises:
+        InputError: the scope holds instructions only.
+    """
+    if not session.scope.demonstrations:
+        raise InputError(
+            "field demonstrations: the scope allows instructions only",
+            where=search,
+            fix="set demonstrations: true in the scope, for all searches of the comparison",
+        )
+
+
 @dataclass(frozen=True)
 class RandomSets:
     """`BootstrapFewShotWithRandomSearch`: every set on the full validation, first best wins.
@@ -158,9 +195,10 @@ class RandomSets:
         return {"candidates": self.candidates, "bootstrap": dict(self.bootstrap.settings())}
 
     def run(self, session: Session) -> None:
-        """Make each set and validate it; equal candidates are validated once."""
+        """Make one set after the other and validate it at once; equal candidates are validated once."""
+        require_demonstrations(session, self.name)
         seen: set[str] = set()
-        for shots in self.bootstrap.sets(session, self.candidates + 3):
+        for shots in self.bootstrap.each_set(session, self.candidates + self.bootstrap.special):
             candidate = session.start.with_shots(shots)
             if candidate.digest not in seen:
                 seen.add(candidate.digest)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from luthier.budget import Amount
 from luthier.candidate import Candidate
-from luthier.errors import HarnessError, InputError, TargetError
+from luthier.errors import HarnessError, InputError, LuthierError, TargetError
 from luthier.execute import InvalidHarness, Job, execute, forecast_executions
 from luthier.execution import Execution, Limits
 from luthier.harness import Harness
@@ -16,6 +16,7 @@ from luthier.meter import Meter
 from luthier.progress import StopSignal
 from luthier.question import Question
 from luthier.search import Evaluation
+from luthier.task import Score
 from luthier.waves import Scorer
 
 Build = Callable[[Candidate], Harness]
@@ -31,7 +32,8 @@ class Executed:
 
     Args:
         build: Candidate -> harness. A `HarnessError` makes the candidate invalid: it scores 0, and counts.
-        scorer: `Task.score`.
+        scorer: `Task.score`. One that raises, or gives no number from 0 to 1, ends the search with an `InputError`
+            (dspy 3.4.1 would score 0, optimizers.md 3.7).
         meter: Makes the meter of a phase and split. Its ledger must count "alone", or a warm store would give a
             search more steps.
         seed: Of sampled calls of the target.
@@ -54,7 +56,7 @@ class Executed:
         infra_retries: int = 2,
         stop: StopSignal | None = None,
     ) -> None:
-        self._build, self._scorer, self._meter, self._seed = build, scorer, meter, seed
+        self._build, self._scorer, self._meter, self._seed = build, _checked(scorer), meter, seed
         self._limits, self._width, self._retries, self._stop = limits or Limits(), width, infra_retries, stop
         example = meter("validation", "validation")
         require_alone(example.ledger)
@@ -121,6 +123,26 @@ def require_alone(ledger: Ledger) -> None:
             where="search",
             fix='open it with counts="alone"',
         )
+
+
+def _checked(scorer: Scorer) -> Scorer:
+    """The scorer, whose defects are errors that name the question."""
+    fix = "repair the task's score and start the search again; what was finished is kept"
+
+    def score(question: Question, answer: str) -> Score:
+        try:
+            given = scorer(question, answer)
+        except LuthierError:
+            raise
+        except Exception as error:  # whatever a task's own code may raise
+            problem = f"question {question.id}: the metric raised {type(error).__name__}: {error}"
+            raise InputError(problem, where="search", fix=fix) from error
+        if not 0.0 <= given.value <= 1.0:
+            problem = f"question {question.id}: the metric gave {given.value!r}, not a number from 0 to 1"
+            raise InputError(problem, where="search", fix=fix)
+        return given
+
+    return score
 
 
 def _split(questions: Sequence[Question]) -> str:

@@ -83,6 +83,15 @@ def selector_of(name: SelectorName, width: int = 4) -> Selector:
 
 
 @dataclass(frozen=True, slots=True)
+class Always:
+    """Every child, whatever it scores (TextGrad's and OptoPrime's own step)."""
+
+    def accepts(self, parent: Sequence[float], child: Sequence[float]) -> bool:
+        """See `luthier.search.Acceptance`."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
 class StrictImprovement:
     """The child's sum must be larger (GEPA's default)."""
 

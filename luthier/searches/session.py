@@ -1,23 +1,29 @@
-"""`Session`: all that a search can do. Evaluate, validate, propose, decide; each is one row of the log."""
+"""`Session`: all that a search can do. Evaluate, validate, assign, propose, decide; each is one row of the log."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from luthier.candidate import Candidate
 from luthier.errors import BudgetExhausted, InputError, TargetError
 from luthier.ledger import Ledger
 from luthier.question import Question
 from luthier.search import (
+    AskingCredit,
+    Assignment,
+    Credit,
     Draft,
     DraftOutcome,
     Evaluate,
     Evaluation,
+    Event,
     Evidence,
+    JointDraft,
+    JointProposer,
     LogRow,
     Proposer,
     Result,
@@ -29,7 +35,7 @@ from luthier.searches.log import SearchLog
 from luthier.searches.stopping import WholeSteps
 
 PATIENCE = 3
-"""Machine failures of a proposer in a row that end a search (ours; gepa 0.1.4 goes on until the budget is gone)."""
+"""Machine failures of a proposer, or a critic, in a row that end a search (ours; gepa 0.1.4 spends on to the end)."""
 
 
 class SearchStopped(BaseException):
@@ -65,9 +71,11 @@ class Session:
         log: Where the steps go. A log that is not empty is replayed.
         seed: Of all random choices.
         stopping: Asked before each evaluation.
+        watch: Told each step, replayed ones included; for progress.
 
     Attributes:
         best, best_score: By full validation; a tie stays with the earlier one.
+        validated: Every fully validated candidate by its digest.
 
     Raises:
         InputError: an empty or mixed question set, a component of the scope that does not exist, a paid ledger.
@@ -85,6 +93,7 @@ class Session:
         *,
         seed: int,
         stopping: StoppingRule | None = None,
+        watch: Callable[[LogRow], None] | None = None,
     ) -> None:
         require_alone(ledger)
         _check_questions(train, validation)
@@ -94,11 +103,14 @@ class Session:
         self.train, self.validation = tuple(train), tuple(validation)
         self.best: Candidate = seed_candidate
         self.best_score: float | None = None
+        self.validated: dict[str, Candidate] = {}
         self.log, self.budget = log, ledger.budget
         self._evaluate, self._ledger, self._stopping = evaluate, ledger, stopping or WholeSteps()
         self._seen = {seed_candidate.digest}
+        self._watch = watch or (lambda row: None)
         self._outcomes: Counter[str] = Counter()
-        self._failures = 0
+        self._criticisms: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
 
     def rng(self, label: str) -> random.Random:
         """A fresh generator for a named choice; depends on seed and label alone."""
@@ -118,6 +130,35 @@ class Session:
         """Run a candidate on all validation questions; only this can make it the best. Raises as `evaluate`."""
         return self._run(candidate, self.validation, "validation", full=True)
 
+    def assign(
+        self, credit: Credit, components: Sequence[str], candidate: Candidate, evaluation: Evaluation
+    ) -> dict[str, list[Evidence]]:
+        """Evidence for components out of training runs. What a critic said is a row of the log, and read from there.
+
+        Raises:
+            BudgetExhausted: the critic cannot be paid.
+            TargetError: every call of the critic failed, `PATIENCE` times in a row.
+        """
+        by_id = {question.id: question for question in self.train}
+        questions = [by_id[row.question] for row in evaluation.executions]
+        if not isinstance(credit, AskingCredit):
+            return {name: credit.assign(name, evaluation, questions, self.scope.feedback) for name in components}
+        old = self.log.replayed
+        known = None
+        if old is not None and old.event == "criticise":
+            known = [Draft(item["text"], item["problem"]) for item in old.detail["criticisms"]]
+        assignment = credit.assign_all(
+            candidate,
+            components,
+            evaluation,
+            questions,
+            self.scope.feedback,
+            purpose=f"criticise/{len(self.log.rows)}",
+            known=known,
+        )
+        self._log_criticisms(credit.name, candidate, assignment)
+        return {name: list(items) for name, items in assignment.evidence.items()}
+
     def propose(self, proposer: Proposer, parent: Candidate, evidence: Mapping[str, Sequence[Evidence]]) -> Candidate:
         """Have new texts written for the components of `evidence`; the child equals the parent when none was usable.
 
@@ -134,6 +175,28 @@ class Session:
                 child = self._propose_one(proposer, child, component, evidence[component])
         return child
 
+    def propose_jointly(
+        self, proposer: JointProposer, parent: Candidate, evidence: Mapping[str, Sequence[Evidence]], report: str
+    ) -> Candidate:
+        """Have the texts of all components written in one proposal; counted and returned as by `propose`.
+
+        It is judged as a whole: one text that is too long spoils it. Texts of other components are left out.
+        Raises as `propose`.
+        """
+        purpose = f"propose/{len(self.log.rows)}"
+        names, old = self.scope.components, self.log.replayed
+        if old is not None and old.event == "propose" and "texts" in old.detail:
+            draft = JointDraft(old.detail["texts"], old.detail["problem"], old.detail["unread"])
+        else:
+            draft = proposer.propose_all(parent, names, evidence, report, rng=self.rng(purpose), purpose=purpose)
+        changes = {name: draft.texts[name].strip() for name in names if draft.texts.get(name, "").strip()}
+        child = parent.with_texts(changes)
+        outcome: DraftOutcome = "unread" if draft.unread and not draft.problem else "empty"
+        if draft.problem or changes:
+            outcome = self._judge(draft.problem, child, tuple(changes))
+        detail = {"texts": dict(draft.texts), "problem": draft.problem, "unread": draft.unread}
+        return self._log_draft(proposer.name, parent, child, outcome, detail)
+
     def decide(self, candidate: Candidate, outcome: str, **detail: Any) -> None:
         """Log a decision ("accepted", "rejected", ...)."""
         self._add("decide", candidate.digest, "", outcome, detail)
@@ -148,7 +211,8 @@ class Session:
         """Log the end."""
         self._add("stop", self.best.digest, "", reason, {})
         outcomes = dict(sorted(self._outcomes.items()))
-        return Result(self.best, self.best_score, reason, outcomes, tuple(self.log.rows))
+        criticisms = dict(sorted(self._criticisms.items()))
+        return Result(self.best, self.best_score, reason, outcomes, tuple(self.log.rows), criticisms)
 
     def _run(self, candidate: Candidate, questions: Sequence[Question], phase: str, *, full: bool) -> Evaluation:
         self.scope.check(self.start, candidate)
@@ -158,6 +222,8 @@ class Session:
             if reason:
                 raise SearchStopped(reason)
         evaluation = self._evaluate(candidate, questions, phase)
+        if full:
+            self.validated.setdefault(candidate.digest, candidate)
         if full and (self.best_score is None or evaluation.mean > self.best_score):
             self.best, self.best_score = candidate, evaluation.mean
         detail = {
@@ -172,25 +238,43 @@ class Session:
     def _propose_one(
         self, proposer: Proposer, parent: Candidate, component: str, evidence: Sequence[Evidence]
     ) -> Candidate:
-        step = len(self.log.rows)
-        draft = self._draft(proposer, parent, component, evidence, f"propose/{step}")
+        draft = self._draft(proposer, parent, component, evidence, f"propose/{len(self.log.rows)}")
         child = parent.with_texts({component: draft.text.strip()})
-        outcome = self._judge(draft, child, component)
-        self._failures = self._failures + 1 if outcome == "failed" else 0
-        if self._failures >= PATIENCE:
-            # Not logged: the next start asks again.
-            raise TargetError(
-                f"the proposer failed {PATIENCE} times in a row, the last time with: {draft.problem}",
-                where=proposer.name,
-                fix="repair the machine behind it and start the search again; what was finished is kept",
-            )
+        outcome = self._judge(draft.problem, child, (component,))
+        detail = {"component": component, "text": draft.text, "problem": draft.problem}
+        return self._log_draft(proposer.name, parent, child, outcome, detail)
+
+    def _log_draft(
+        self, name: str, parent: Candidate, child: Candidate, outcome: DraftOutcome, detail: dict[str, Any]
+    ) -> Candidate:
+        """Count a proposal; the child if it is usable, else the parent."""
+        self._be_patient("proposer", name, detail["problem"] if outcome == "failed" else "")
         self._outcomes[outcome] += 1
-        detail: dict[str, Any] = {"component": component, "text": draft.text, "problem": draft.problem}
         if outcome == "new":
             self._seen.add(child.digest)
             detail["candidate"] = child.to_row()
-        self._add("propose", child.digest if outcome == "new" else parent.digest, proposer.name, outcome, detail)
+        self._add("propose", child.digest if outcome == "new" else parent.digest, name, outcome, detail)
         return child if outcome == "new" else parent
+
+    def _log_criticisms(self, name: str, candidate: Candidate, assignment: Assignment) -> None:
+        failed = [item.problem for item in assignment.criticisms if item.problem]
+        useless = len(failed) == len(assignment.criticisms) > 0
+        self._be_patient("critic", name, failed[-1] if useless else "")
+        for item in assignment.criticisms:
+            self._criticisms["failed" if item.problem else "said" if item.text else "empty"] += 1
+        detail = {"criticisms": [asdict(item) for item in assignment.criticisms], "edited": sorted(assignment.evidence)}
+        self._add("criticise", candidate.digest, name, "failed" if useless else "done", detail)
+
+    def _be_patient(self, who: str, name: str, problem: str) -> None:
+        """Count machine failures in a row ("" ends the row)."""
+        self._failures[who] = self._failures[who] + 1 if problem else 0
+        if self._failures[who] >= PATIENCE:
+            # Not logged: the next start asks again.
+            raise TargetError(
+                f"the {who} failed {PATIENCE} times in a row, the last time with: {problem}",
+                where=name,
+                fix="repair the machine behind it and start the search again; what was finished is kept",
+            )
 
     def _draft(
         self, proposer: Proposer, parent: Candidate, component: str, evidence: Sequence[Evidence], purpose: str
@@ -200,19 +284,19 @@ class Session:
             return Draft(old.detail["text"], old.detail["problem"])
         return proposer.propose(parent, component, evidence, rng=self.rng(purpose), purpose=purpose)
 
-    def _judge(self, draft: Draft, child: Candidate, component: str) -> DraftOutcome:
-        text = child.text(component)
-        if draft.problem:
+    def _judge(self, problem: str, child: Candidate, changed: Sequence[str]) -> DraftOutcome:
+        texts = [child.text(name) for name in changed]
+        if problem:
             return "failed"
-        if not text:
+        if "" in texts:
             return "empty"
-        if len(text) > self.scope.max_characters:
+        if any(len(text) > self.scope.max_characters for text in texts):
             return "too-long"
         return "repeated" if child.digest in self._seen else "new"
 
     def _add(
         self,
-        event: Literal["start", "propose", "evaluate", "decide", "stop"],
+        event: Event,
         candidate: str,
         phase: str,
         outcome: str,
@@ -221,7 +305,9 @@ class Session:
         best = "" if self.best_score is None else self.best.digest
         spent = self._ledger.spent("alone")
         row = LogRow(len(self.log.rows), event, candidate, phase, outcome, detail, self.best_score, best, spent)
-        self._check_budget(self.log.add(row))
+        row = self.log.add(row)
+        self._check_budget(row)
+        self._watch(row)
 
     def _check_budget(self, row: LogRow) -> None:
         """A replay must not hand out what a larger budget found. Seconds are estimates and may be passed."""

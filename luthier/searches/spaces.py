@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
-from luthier.candidate import Demonstration
-from luthier.search import Credit, Proposer
+from luthier.search import Credit, Evidence, Proposer
 from luthier.searches.batches import epoch_batch
 from luthier.searches.credit import OutcomeCredit
-from luthier.searches.demonstrations import Bootstrap
+from luthier.searches.demonstrations import Bootstrap, Shots, different
 from luthier.searches.session import Session
 from luthier.searches.tpe import Space
+
+GROUNDING_DEMONSTRATIONS = 3
+"""Bootstrapped demonstrations that a proposal is shown (MIPROv2's BOOTSTRAPPED_FEWSHOT_EXAMPLES_IN_CONTEXT)."""
+Grounding = Literal["runs", "demonstrations"]
+"""What a proposal sees: the seed's runs on a training mini-batch, or bootstrapped demonstrations."""
 
 
 def proposed_space(
@@ -21,38 +26,57 @@ def proposed_space(
     sets: int = 0,
     batch: int = 3,
     credit: Credit | None = None,
+    grounding: Grounding = "runs",
 ) -> Callable[[Session], Space]:
     """A space for `TpeSearch`: the seed's instruction and up to `instructions - 1` new ones for each component.
 
-    Each proposal sees the seed's evidence on another mini-batch. A proposal that is empty, repeated or too long
-    leaves its component with a smaller choice; it is counted and paid. MIPROv2 takes n // 2 instructions when
-    demonstrations are searched too, n otherwise, and n sets.
+    Demonstration sets come first, as in MIPRO, and each component keeps its different ones. A proposal that is empty,
+    repeated or too long leaves its component with a smaller choice; it is counted and paid. MIPROv2 takes n // 2
+    instructions when demonstrations are searched too, n otherwise, and n sets.
 
     Args:
         proposer: Writes instructions.
         instructions: Values of each instruction variable, the seed's own included.
         bootstrap: How demonstration sets are made; without it they stay as they are.
         sets: How many demonstration sets.
-        batch: Training questions behind one proposal.
+        batch: Training questions behind one proposal of "runs".
         credit: Who did what on them.
+        grounding: "runs" (ours): each proposal sees the seed's evidence on another mini-batch, failures included,
+            which costs `batch` rollouts a proposal. "demonstrations" (MIPRO): it sees up to 3 bootstrapped ones, which
+            costs nothing; of a proposer that may not read traces, or without sets, it is "runs" all the same.
     """
-    assign = (credit or OutcomeCredit()).assign
 
     def make(session: Session) -> Space:
         names = session.scope.components
+        found = bootstrap.sets(session, sets) if bootstrap is not None else []
+        shown = grounding == "demonstrations" and session.scope.feedback == "trace" and bootstrap is not None
         texts = {name: [session.start.text(name)] for name in names}
-        for number in range(instructions - 1):
-            questions = epoch_batch(session.train, batch, number, session.seed)
-            seen = session.evaluate(session.start, questions, "grounding")
+        for number in range(1, instructions):
+            evidence = _shown(names, found, number) if shown else _runs(session, credit, batch, number - 1)
             for name in names:
-                evidence = {name: assign(name, seen, questions, session.scope.feedback)}
-                child = session.propose(proposer, session.start, evidence)
+                child = session.propose(proposer, session.start, {name: evidence[name]})
                 if child != session.start:
                     texts[name].append(child.text(name))
-        shots: dict[str, list[Sequence[Demonstration]]] = {}
-        if bootstrap is not None:
-            found = bootstrap.sets(session, sets)
-            shots = {name: [item.get(name, ()) for item in found] for name in names}
-        return Space(texts, shots)
+        return Space(texts, {name: different(found, name) for name in names} if found else {})
 
     return make
+
+
+def _runs(session: Session, credit: Credit | None, batch: int, number: int) -> Mapping[str, list[Evidence]]:
+    """What each component did when the seed ran on mini-batch `number`."""
+    assign = (credit or OutcomeCredit()).assign
+    questions = epoch_batch(session.train, batch, number, session.seed)
+    seen = session.evaluate(session.start, questions, "grounding")
+    return {name: assign(name, seen, questions, session.scope.feedback) for name in session.scope.components}
+
+
+def _shown(names: Sequence[str], found: Sequence[Shots], number: int) -> Mapping[str, list[Evidence]]:
+    """Bootstrapped demonstrations of set `number` and, where it has too few, of the sets after and before it."""
+    place = number % len(found)
+    order = [*found[place:], *found[:place]]
+    evidence = {}
+    for name in names:
+        shots = [shot for item in order for shot in item.get(name, ()) if shot.source == "bootstrapped"]
+        distinct = list(dict.fromkeys(shots))[:GROUNDING_DEMONSTRATIONS]
+        evidence[name] = [Evidence(shot.question, shot.inputs, shot.output, 1.0) for shot in distinct]
+    return evidence

@@ -5,18 +5,22 @@ TPE: random validation mini-batches, and after every few trials a full validatio
 best mean that had none yet. `miprov2` and `mipro` are two presets and two methods: v2 also tells the surrogate
 the full scores, as trials of the same weight. That v1 does not is ours (unverified).
 
-Ours: any seed, 0 included; the schedule ends quietly when every configuration seen was validated; trials are
-replayed from log and store, so optuna needs no storage. The first 10 trials of the sampler are random, so a
-search of at most 10 trials is close to random search (`forecast` says so).
+Ours: any seed, 0 included; the seed candidate is validated before anything is proposed, so that a search which is
+stopped early has a best, and counts as fully evaluated (DSPy may validate it again); the schedule ends quietly when
+every configuration seen was validated, and at once when there is nothing to choose; trials are replayed from log and
+store, so optuna needs no storage. The first 10 trials of the sampler are random, so a search of at most 10 trials is
+close to random search (`forecast` says so). `sampler="random"` draws every choice uniformly: the same schedule
+without the surrogate.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from luthier.candidate import Candidate, Demonstration
 from luthier.errors import InputError
@@ -55,6 +59,45 @@ class Space:
         return Candidate.make(
             {**dict(start.texts), **texts}, {**dict(start.demonstrations), **shots}, parents=(start.digest,)
         )
+
+
+class Sampler(Protocol):
+    """Chooses among the values of some variables and learns from scores."""
+
+    def ask(self) -> Choice:
+        """The next choice; its score must be told before the next question."""
+        ...
+
+    def tell(self, score: float) -> None:
+        """The score of the last choice asked."""
+        ...
+
+    def add(self, choice: Choice, score: float) -> None:
+        """A score that nobody asked for (the default program, a full validation)."""
+        ...
+
+
+class RandomSampler:
+    """Every choice uniformly at random; learns nothing. The baseline of `TpeSampler`.
+
+    Args:
+        variables: Name and number of values of each.
+        seed: Any whole number.
+    """
+
+    def __init__(self, variables: Sequence[tuple[str, int]], seed: int) -> None:
+        self._sizes = [size for _, size in variables]
+        self._rng = random.Random(f"{seed}:random choices")
+
+    def ask(self) -> Choice:
+        """See `Sampler`."""
+        return tuple(self._rng.randrange(size) for size in self._sizes)
+
+    def tell(self, score: float) -> None:
+        """Nothing is learned."""
+
+    def add(self, choice: Choice, score: float) -> None:
+        """Nothing is learned."""
 
 
 class TpeSampler:
@@ -105,7 +148,9 @@ class TpeSearch:
         minibatch: Validation questions of a trial.
         full_every: Trials between two full validations; there is one after the last trial as well.
         minibatch_from: With at most this many validation questions, each trial is a full validation.
+        always_full: Each trial is a full validation however many questions there are.
         tell_full: Whether the surrogate is told full scores too.
+        sampler: tpe: learns from the scores. random: does not.
         name: What logs call it.
     """
 
@@ -114,25 +159,30 @@ class TpeSearch:
     minibatch: int = 35
     full_every: int = 5
     minibatch_from: int = 50
+    always_full: bool = False
     tell_full: bool = True
+    sampler: Literal["tpe", "random"] = "tpe"
     name: str = "tpe"
 
     def settings(self) -> Mapping[str, Any]:
         """See `luthier.searches.session.Search`."""
-        numbers = ("trials", "minibatch", "full_every", "minibatch_from", "tell_full")
+        numbers = ("trials", "minibatch", "full_every", "minibatch_from", "always_full", "tell_full", "sampler")
         return {name: getattr(self, name) for name in numbers}
 
     def run(self, session: Session) -> None:
         """Validate the seed, then run the schedule."""
-        space = self.space(session)
-        sampler = TpeSampler(space.variables, session.seed)
         start = session.validate(session.start)
+        space = self.space(session)
+        if not space.variables:
+            session.decide(session.start, "nothing to choose")
+            return
+        sampler = self._sampler(space, session.seed)
         origin = (0,) * len(space.variables)
         told: set[Choice] = set()
         if space.candidate(session.start, origin).digest == session.start.digest:
             sampler.add(origin, start.mean)
             told.add(origin)
-        if len(session.validation) <= self.minibatch_from:
+        if self._full(len(session.validation)):
             for _ in range(self.trials):
                 sampler.tell(session.validate(space.candidate(session.start, sampler.ask())).mean)
             return
@@ -147,11 +197,17 @@ class TpeSearch:
             if (trial + 1) % self.full_every == 0 or trial + 1 == self.trials:
                 self._validate_best(session, space, sampler, means, told)
 
+    def _full(self, validation: int) -> bool:
+        return self.always_full or validation <= self.minibatch_from
+
+    def _sampler(self, space: Space, seed: int) -> Sampler:
+        return TpeSampler(space.variables, seed) if self.sampler == "tpe" else RandomSampler(space.variables, seed)
+
     def _validate_best(
         self,
         session: Session,
         space: Space,
-        sampler: TpeSampler,
+        sampler: Sampler,
         means: Mapping[Choice, Sequence[float]],
         done: set[Choice],
     ) -> None:
@@ -170,7 +226,7 @@ class TpeSearch:
         note = (
             "close to random search: the sampler's first 10 trials are random" if self.trials <= RANDOM_TRIALS else ""
         )
-        if validation <= self.minibatch_from:
+        if self._full(validation):
             return validation * (1 + self.trials), note
         full = -(-self.trials // self.full_every)
         return validation + min(self.minibatch, validation) * self.trials + full * validation, note

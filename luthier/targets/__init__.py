@@ -21,7 +21,8 @@ class TargetSpec:
     Attributes:
         engine: "openvino" (embedded default), "transformers", "openai" (any compatible server) or
             "scripted" (answers every prompt with `model`; for tests).
-        model: "embedded" for the model that a package ships; a GGUF file or checkpoint folder for the
+        model: "embedded" for the model that a package ships; "embedded-pruned-10" for it without a tenth of
+            its weights, the smallest (openvino; a second target); a GGUF file or checkpoint folder for the
             in-process engines; a server's model name.
         base_url: Root of the server, with its /v1; openai only.
         revision: What pins a server's weights in the fingerprint; openai only.
@@ -55,10 +56,13 @@ def open_target(spec: TargetSpec) -> Target:
         TargetError: the server does not answer or serves another model.
     """
     if spec.engine == "openvino":
+        from luthier.targets import pruning
         from luthier.targets.openvino import OpenVinoTarget
         from luthier.targets.weights import prepare
 
         gguf = prepare(spec.cache).gguf if spec.model == EMBEDDED else Path(spec.model)
+        if spec.model.startswith(pruning.PREFIX):
+            gguf = pruning.pruned(spec.cache, pruning.share_of(spec.model))
         return OpenVinoTarget(
             gguf,
             spec.model,

@@ -11,7 +11,7 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,6 +169,20 @@ def dequantise(source: Path, out: Path) -> Path:
     reader = gguf.GGUFReader(source)
     tensors = {tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type) for tensor in reader.tensors}
     return _write_gguf(reader, tensors, out)
+
+
+def rewrite(source: Path, change: Callable[[str, Any], Any], out: Path) -> Path:
+    """Write a GGUF of F16 and F32 tensors again with other values.
+
+    Args:
+        source: The file.
+        change: Tensor name and values (a NumPy array) -> values of the same shape.
+        out: File to write, atomically.
+    """
+    import gguf
+
+    reader = gguf.GGUFReader(source)
+    return _write_gguf(reader, {tensor.name: change(tensor.name, tensor.data) for tensor in reader.tensors}, out)
 
 
 def _build(source: Path, folder: Path) -> None:

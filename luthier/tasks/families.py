@@ -120,3 +120,31 @@ FAMILIES: Mapping[str, Family] = {
     "weekday": Family("unshown", _weekday),
 }
 """Every family, in the fixed order of the round robin."""
+
+HELD_OUT: Mapping[str, Family] = {
+    "first_reversed": Family(
+        "two_step",
+        program(
+            ("first", "reverse"),
+            "Take the first word of the list and spell it backward. List: {words}",
+            "Spell the first word of this list backward: {words}",
+        ),
+    ),
+    "last_length": Family(
+        "two_step",
+        program(
+            ("last", "length"),
+            "How many letters are in the last word of the list? List: {words}",
+            "Count the letters of the last word of this list: {words}",
+        ),
+    ),
+    "lcm_squared": Family(
+        "two_step",
+        program(
+            ("lcm", "square"),
+            "What is the square of the least common multiple of {a} and {b}?",
+            "Find the least common multiple of {a} and {b}, then square it.",
+        ),
+    ),
+}
+"""Families that stand in no split: nobody trains, searches or chooses on them. They join parts of the others anew."""

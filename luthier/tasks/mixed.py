@@ -13,7 +13,7 @@ from luthier.errors import InputError
 from luthier.question import SPLITS, Question, Split
 from luthier.task import Score
 from luthier.tasks.drafts import Draft
-from luthier.tasks.families import FAMILIES
+from luthier.tasks.families import FAMILIES, HELD_OUT
 from luthier.tasks.scoring import judge, same_text
 from luthier.tasks.splits import content_split, stable_hash
 
@@ -22,12 +22,15 @@ _RANGE = 1_000_000_000
 _TRIES = 2_000
 """Seeds tried for one question; small families run out of new subjects, and then say so."""
 
+_ALL = {**FAMILIES, **HELD_OUT}
+
 
 class MixedSuite:
     """Balanced questions over the families of `luthier.tasks.families.FAMILIES`.
 
     Args:
-        families: Names to keep (default: all); the order of the table holds whatever the order given.
+        families: Names to keep (default: all); the order of the table holds whatever the order given. Those of
+            `luthier.tasks.families.HELD_OUT` come only when they are named.
 
     Raises:
         InputError: a family is unknown.
@@ -36,12 +39,12 @@ class MixedSuite:
     name = "mixed"
 
     def __init__(self, families: Sequence[str] = ()) -> None:
-        unknown = sorted(set(families) - set(FAMILIES))
+        unknown = sorted(set(families) - set(_ALL))
         if unknown:
             raise InputError(
-                f"field families: {unknown[0]!r} is unknown", where="mixed", fix=f"use some of {', '.join(FAMILIES)}"
+                f"field families: {unknown[0]!r} is unknown", where="mixed", fix=f"use some of {', '.join(_ALL)}"
             )
-        self.families = tuple(name for name in FAMILIES if not families or name in families)
+        self.families = tuple(name for name in _ALL if name in (families or FAMILIES))
 
     def questions(self, split: Split, count: int, seed: int) -> list[Question]:
         """`count` distinct questions, round robin over the families; see `luthier.task.Task`.
@@ -69,10 +72,14 @@ class MixedSuite:
                     text=draft.text,
                     reference=draft.reference,
                     split=split,
-                    metadata={"kind": FAMILIES[family].kind},
+                    metadata={"kind": _ALL[family].kind},
                 )
             )
         return questions
+
+    def held_out(self, count: int, seed: int) -> list[Question]:
+        """`count` test questions of families that stand in no split (`luthier.tasks.families.HELD_OUT`)."""
+        return MixedSuite(tuple(HELD_OUT)).questions("test", count, seed)
 
     def score(self, question: Question, answer: str) -> Score:
         """1 for an answer equal to the reference after normalisation, else 0."""
@@ -80,9 +87,9 @@ class MixedSuite:
 
     def _next(self, family: str, split: Split, cursor: int, turn: int, seen: set[str]) -> tuple[int, Draft]:
         """The next unused question of a family from seed `cursor` on, and the seed after it."""
-        labels = FAMILIES[family].labels
+        labels = _ALL[family].labels
         for candidate in range(cursor, cursor + _TRIES):
-            draft = FAMILIES[family].draft(candidate)
+            draft = _ALL[family].draft(candidate)
             if draft is None or split_of(family, draft.subject) != split:
                 continue
             if draft.text in seen or _subject_key(family, draft) in seen:

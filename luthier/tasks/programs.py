@@ -18,6 +18,7 @@ _STEPS: Mapping[str, Callable[[Any], Any]] = {
     "reverse": lambda value: value[::-1],
     "length": len,
     "gcd": lambda value: math.gcd(*value),
+    "lcm": lambda value: math.lcm(*value),
     "square": lambda value: value**2,
 }
 _TWIN = {"first": "last", "last": "first"}
@@ -45,7 +46,7 @@ def wrong_programs(steps: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def program(steps: tuple[str, ...], *wordings: str) -> Callable[[int], Draft | None]:
-    """The family whose answer is what `steps` make of a list of words, or of two numbers for "gcd".
+    """The family whose answer is what `steps` make of a list of words, or of two numbers for "gcd" and "lcm".
 
     Args:
         steps: Names of `_STEPS`.
@@ -54,7 +55,7 @@ def program(steps: tuple[str, ...], *wordings: str) -> Callable[[int], Draft | N
 
     def draft(seed: int) -> Draft | None:
         rng = Random(f"{' > '.join(steps)}:{seed}")
-        if steps[0] == "gcd":
+        if steps[0] in ("gcd", "lcm"):
             divisor = rng.randint(2, 12)
             value: list[Any] = [divisor * factor for factor in rng.sample(range(1, 13), 2)]
             subject = " ".join(str(number) for number in sorted(value))

@@ -14,7 +14,7 @@ a full step of the rounding error that is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from luthier.files import digest_text
 from luthier.params import ReinforceParams
 from luthier.reward import RewardValue
 from luthier.target import Usage
+from luthier.training import checkpoint
 from luthier.training.bill import Bill, Updates, paying
 from luthier.training.sampler import Sample, Sampler
 from luthier.training.session import TrainingSession
@@ -30,6 +31,8 @@ from luthier.training.session import TrainingSession
 if TYPE_CHECKING:
     import torch
 
+KEPT = "steps"
+"""Folder of the checkpoints that are kept on the way, each named by its step."""
 Judge = Callable[[Sequence[str], Sequence[str], str], list[RewardValue]]
 """(question ids, harness texts, scope) -> rewards, in order; runs the harnesses on the frozen target. The scope
 names the step, so that a training resumed in its middle enters the same payments under the same names."""
@@ -121,7 +124,8 @@ def train(
     Args:
         prompts: Question id -> generator prompt.
         base: Checkpoint to start from (after SFT).
-        out: Checkpoint folder to write; appears whole or not at all.
+        out: Checkpoint folder to write; appears whole or not at all. The checkpoints of `settings.milestones`
+            come into its folder `KEPT`.
         settings: See `ReinforceParams`.
         max_tokens: Bound of one harness text.
         seed: Decides sampling and order.
@@ -155,10 +159,26 @@ def train(
         rollout_func=_rollout(sampler, settings.samples, seed, bill, session.updates),
         callbacks=session.callbacks(report),
     )
+    trainer.add_callback(_keeper(trainer, settings.milestones, scratch / KEPT, base, record))
     trainer.bill, trainer.updates = bill, session.updates
     trainer.drop_flat_groups = settings.drop_flat_groups and settings.kl == 0.0
     solved = {question: rates[question] for question in sorted(rates)}
-    return session.run(trainer, out, record, {"questions": len(order), "solved_before": solved})
+    kept = {f"{KEPT}/{step}": scratch / KEPT / str(step) for step in settings.milestones}
+    return session.run(trainer, out, record, {"questions": len(order), "solved_before": solved}, kept)
+
+
+def _keeper(trainer: Any, milestones: Sequence[int], folder: Path, base: Path, record: Mapping[str, Any]) -> Any:
+    """The callback that keeps a checkpoint of each milestone beside the trainer's state; a step done again, again."""
+    from transformers import TrainerCallback
+
+    class Keeper(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.global_step in milestones:
+                model, first = trainer.accelerator.unwrap_model(trainer.model), trainer.accelerator.is_main_process
+                step = {**record, "step": state.global_step}
+                checkpoint.save(folder / str(state.global_step), model, base, step, writes=first)
+
+    return Keeper()
 
 
 def _config(session: TrainingSession, settings: ReinforceParams, max_tokens: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,12 @@ class TrainingSession:
         return [self.updates.callback(), *self.resume.callbacks(report)]
 
     def run(
-        self, trainer: Any, out: Path, record: Mapping[str, Any], facts: Mapping[str, Any]
+        self,
+        trainer: Any,
+        out: Path,
+        record: Mapping[str, Any],
+        facts: Mapping[str, Any],
+        kept: Mapping[str, Path] | None = None,
     ) -> list[dict[str, float]]:
         """Train, continuing at the last save, and write the checkpoint folder `out`, whole or not at all.
 
@@ -78,6 +84,7 @@ class TrainingSession:
             out: Checkpoint folder.
             record: What `training.json` begins with; settings and the number of trained weights follow.
             facts: What the phase has to add; the curve comes last.
+            kept: Folders of the resumable state that go into `out`, by their place there.
 
         Returns:
             The curve: one row per logged step.
@@ -93,5 +100,8 @@ class TrainingSession:
         model = trainer.accelerator.unwrap_model(trainer.model)
         checkpoint.save(out, model, self._base, {**record, **shared, **facts, "curve": curve}, writes=first)
         if first:
+            for place, folder in (kept or {}).items():
+                # Copied, not moved: whoever is killed here still has them when it goes on.
+                shutil.copytree(folder, out / place)
             self.resume.clear()
         return curve

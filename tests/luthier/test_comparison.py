@@ -7,7 +7,20 @@ import sys
 
 import pytest
 
-from luthier.comparison import Interval, mean_interval, paired_difference
+from luthier.comparison import (
+    Band,
+    BreakEven,
+    Costs,
+    Interval,
+    break_even,
+    group_means,
+    mean_curve,
+    mean_interval,
+    paired_difference,
+    pareto_front,
+    question_means,
+    spread,
+)
 from luthier.errors import InputError
 
 
@@ -67,3 +80,85 @@ def test_the_order_of_questions_and_the_hash_seed_do_not_matter():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONHASHSEED": "7"})
     assert run.stdout.strip() == str(paired_difference(ours, theirs))
+
+
+def costs(before, *per_use):
+    return Costs(tuple(before), tuple(tuple(row) for row in per_use))
+
+
+def test_break_even_without_variation_is_exact():
+    found = break_even(costs([1000], [2, 2]), costs([100], [5, 5]))
+    assert found == BreakEven("from", 300.0, 300.0, 300.0, 1.0, 900.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ((10, 2), (20, 5), "always"),
+        ((10, 5), (20, 5), "always"),
+        ((10, 4), (10, 5), "always"),
+        ((20, 5), (10, 5), "never"),
+        ((20, 6), (10, 5), "never"),
+        ((10, 6), (10, 5), "never"),
+        ((10, 5), (10, 5), "equal"),
+    ],
+)
+def test_no_number_is_made_up_where_nothing_crosses(ours, theirs, verdict):
+    found = break_even(costs([ours[0]], [ours[1]]), costs([theirs[0]], [theirs[1]]))
+    assert (found.verdict, found.uses, found.low, found.high, found.agreement) == (verdict, None, None, None, 1.0)
+
+
+def test_cheap_to_make_and_dear_to_use_is_ahead_only_at_first():
+    found = break_even(costs([100], [5, 5]), costs([1000], [2, 2]))
+    assert (found.verdict, found.uses, found.low, found.high) == ("until", 300.0, 300.0, 300.0)
+
+
+def test_a_saving_that_may_be_none_leaves_the_interval_open():
+    """Savings of the two questions are 4 and -1: a resample means 4, 1.5 or -1 with probability 1/4, 1/2, 1/4."""
+    found = break_even(costs([30], [1, 6]), costs([0], [5, 5]))
+    assert (found.verdict, found.uses, found.low, found.high) == ("from", 20.0, 7.5, None)
+    assert found.agreement == pytest.approx(3 / 4, abs=0.05)
+
+
+def test_seeds_widen_the_break_even():
+    """Before use 40 or 80 by seed: resamples of two seeds mean 40, 60, 80, and each use saves 2."""
+    found = break_even(costs([40, 80], [1, 1], [1, 1]), costs([0], [3, 3]))
+    assert (found.uses, found.low, found.high) == (30.0, 20.0, 40.0)
+
+
+def test_equal_seeds_are_drawn_together():
+    """Seed 1 costs 10 more for both: paired, the gap is always 50."""
+    found = break_even(costs([60, 70], [1], [1]), costs([10, 20], [2], [2]))
+    assert (found.uses, found.low, found.high) == (50.0, 50.0, 50.0)
+
+
+def test_break_even_needs_the_same_questions():
+    with pytest.raises(InputError, match="did not pay for the same questions"):
+        break_even(costs([1], [1, 1]), costs([1], [1]))
+
+
+def test_the_front_keeps_ties_and_drops_what_is_beaten():
+    points = [(0.9, 10.0), (0.8, 10.0), (0.9, 10.0), (0.5, 1.0), (0.5, 2.0), (0.95, 30.0)]
+    assert pareto_front(points) == [True, False, True, True, False, True]
+
+
+def test_question_means_and_their_spread():
+    seeds = [{"a": 1.0, "b": 0.0}, {"b": 1.0, "a": 1.0}, {"a": 0.0, "b": 0.0}]
+    assert question_means(seeds) == pytest.approx({"a": 2 / 3, "b": 1 / 3})
+    found = spread(seeds)
+    assert (found.means, found.low, found.high, found.deviation) == ((0.5, 1.0, 0.0), 0.0, 1.0, 0.5)
+    assert spread(seeds[:1]).deviation is None
+    with pytest.raises(InputError, match="1 questions stand on one side only"):
+        question_means([{"a": 1.0}, {"a": 1.0, "b": 0.0}])
+
+
+def test_group_means_weigh_groups_and_not_questions():
+    scores = {"a": 1.0, "b": 0.0, "c": 0.0, "d": 1.0}
+    groups = {"a": "x", "b": "x", "c": "x", "d": "y"}
+    assert group_means(scores, groups) == pytest.approx({"x": 1 / 3, "y": 1.0})
+
+
+def test_curves_start_where_every_seed_has_a_score():
+    bands = mean_curve([[(1.0, 0.0), (3.0, 1.0)], [(2.0, 0.5)]])
+    assert bands == (Band(2.0, 0.25, 0.0, 0.5), Band(3.0, 0.75, 0.5, 1.0))
+    assert mean_curve([[(1.0, 0.0)], []]) == ()

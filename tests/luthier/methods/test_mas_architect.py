@@ -26,7 +26,7 @@ from luthier.methods.mas_architect import (
     server_request,
     vary,
 )
-from luthier.params import known_methods
+from luthier.params import known_methods, known_searches
 from luthier.question import Question
 from luthier.rewards.tiered import TieredReward
 from luthier.store import Store
@@ -178,7 +178,7 @@ def test_as_many_rows_as_asked_for():
 # --- variations ------------------------------------------------------------------------------------------------
 
 
-def test_each_question_tries_its_own_seeded_draw_without_repetition():
+def test_variations_are_dealt_out_within_a_family_and_never_twice_to_a_question():
     asked = [question(number) for number in range(4)]
     variations = [
         parse("graph", f"a = words(question)\nanswer = {name}(a)") for name in ("first", "last", "sort", "upper")
@@ -188,8 +188,13 @@ def test_each_question_tries_its_own_seeded_draw_without_repetition():
     assert [q.id for q, _ in pairs] == [q.id for q in asked for _ in range(2)]
     chosen = [{graph.text for q, graph in pairs if q is one} for one in asked]
     assert all(len(texts) == 2 for texts in chosen)
+    assert chosen[0] | chosen[1] == chosen[2] | chosen[3] == {graph.text for graph in variations}, "two whole decks"
     assert vary(asked, variations, 9, seed=1) == [(q, graph) for q in asked for graph in variations]
-    assert vary(asked[2:], variations, 2, seed=1) == pairs[4:], "the draw depends on the question, not on its place"
+    three = vary(asked, variations, 3, seed=1)
+    assert [len({graph.text for q, graph in three if q is one}) for one in asked] == [3, 3, 3, 3]
+    assert [sum(graph is card for _, graph in three) for card in variations] == [3, 3, 3, 3]
+    other = Question.make(task="mixed", family="other", text="Item?", reference="pear", split="train")
+    assert vary([other, *asked], variations, 2, seed=1)[2:] == pairs, "families do not share a deck"
     assert vary(asked, variations, 2, seed=2) != pairs
 
 
@@ -262,7 +267,7 @@ def test_a_checkpoint_is_asked_greedily_with_the_prompt_that_it_was_trained_on()
 
 
 def test_the_settings_and_the_list_of_methods_agree():
-    assert set(known_methods()) == set(METHODS)
+    assert {*known_methods(), *known_searches()} == set(METHODS)
     assert card("mas_architect").phases == ("teach", "sft", "reinforce")
 
 

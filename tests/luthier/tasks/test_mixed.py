@@ -231,3 +231,13 @@ def test_a_task_opens_by_name_and_an_unknown_name_gets_near_matches() -> None:
         open_task("gsm8")
     with pytest.raises(InputError, match=r"use one of: mixed, gsm8k"):
         open_task("zzzz")
+
+
+def test_held_out_families_stand_in_no_split_and_are_balanced():
+    suite = MixedSuite()
+    held_out = suite.held_out(6, seed=7)
+    assert [question.family for question in held_out] == ["first_reversed", "last_length", "lcm_squared"] * 2
+    assert {question.split for question in held_out} == {"test"}
+    assert not {question.family for question in held_out} & set(suite.families)
+    assert validate(suite, held_out) == []
+    assert suite.held_out(6, seed=7) == held_out

@@ -11,6 +11,7 @@ from luthier.params import ReinforceParams
 from luthier.reward import RewardValue
 from luthier.training import checkpoint, policy_gradient
 from luthier.training.policy_gradient import (
+    KEPT,
     choose_questions,
     keep_unequal,
     merge_equal,
@@ -270,6 +271,17 @@ def test_a_killed_training_goes_on_and_ends_with_the_same_bytes(tiny_base, tmp_p
     again = train(tiny_base, tmp_path / "again", settings(probe_samples=2))
     assert whole == resumed == again
     assert len({checkpoint.digest(tmp_path / name / "out") for name in ("whole", "killed", "again")}) == 1
+
+
+@pytest.mark.slow
+def test_a_milestone_is_what_a_training_of_that_length_ends_with(tiny_base, tmp_path):
+    with pytest.raises(Killed):
+        train(tiny_base, tmp_path / "long", settings(steps=3, milestones=[1], save_every=2), kill_at=3)
+    train(tiny_base, tmp_path / "long", settings(steps=3, milestones=[1], save_every=2))
+    train(tiny_base, tmp_path / "short", settings(steps=1))
+    kept = tmp_path / "long" / "out" / KEPT / "1"
+    assert (kept / checkpoint.WEIGHTS).read_bytes() == (tmp_path / "short" / "out" / checkpoint.WEIGHTS).read_bytes()
+    assert (kept / checkpoint.WEIGHTS).read_bytes() != (tmp_path / "long" / "out" / checkpoint.WEIGHTS).read_bytes()
 
 
 @pytest.mark.slow

@@ -1,0 +1,337 @@
+"""Our GEPA beside the bare `gepa` package: one program, target, proposer, number of rollouts and set of seeds.
+
+Both sides run the package's algorithm with its defaults and merge. Theirs is an adapter as its documentation has it:
+one call at a time, nothing kept. Ours is `luthier.methods.gepa` with ledger, log and store on disk; it batches, and an
+execution that it has seen is counted like any other but not run again. Each seed starts with an empty store; the side
+that goes first changes from seed to seed. What the two find is scored on the same held-out questions. Recorded:
+
+* `gepa_vs_gepa`: wall time of our search over theirs, the mean of the seeds' ratios with its 95 % interval; below 1 is
+  faster.
+* `gepa_vs_gepa_score`: points of accuracy of our end minus theirs on held-out questions, means over seeds, paired by
+  question. Its 95 % interval speaks of new questions at these seeds; the two sides draw differently, and seeds differ
+  more than questions do, so each seed's scores are printed too.
+
+The package may pass its limit (it looks once an iteration), ours may not; both counts are printed.
+
+    python -m benchmarks.gepa_vs_gepa       # some minutes on two cores
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import gepa
+from gepa.core.adapter import EvaluationBatch
+
+from benchmarks.record import record
+from benchmarks.workspace import ROOT
+from luthier.budget import Budget
+from luthier.candidate import Candidate
+from luthier.comparison import mean_interval, paired_difference
+from luthier.execute import Job, execute
+from luthier.execution import Limits
+from luthier.executor import executor_for
+from luthier.harnesses.program import ProgramHarness
+from luthier.ledger import Ledger
+from luthier.meter import Meter
+from luthier.methods.gepa import build
+from luthier.params import load_params
+from luthier.question import Question
+from luthier.search import Evidence, Scope
+from luthier.search_params import GepaParams
+from luthier.searches.executing import Executed
+from luthier.searches.grammar import SLOTS, GrammarProposer, Part, Slot, Symptom
+from luthier.searches.log import SearchLog
+from luthier.searches.parts import Parts
+from luthier.searches.programs import ProgramBinding
+from luthier.searches.session import Session, run
+from luthier.store import Store
+from luthier.target import Completion, Target
+from luthier.targets import open_target
+from luthier.task import Task
+from luthier.tasks import open_task
+from luthier.workbench import spec_of
+
+PROGRAM = """
+wiring: |
+  trouble = notice(question)
+  answer = choose(question, trouble)
+modules:
+  notice:
+    inputs: [question]
+    outputs: [trouble]
+    instruction: Say in a few words what the customer complains about.
+    max_tokens: 16
+  choose:
+    inputs: [question, trouble]
+    outputs: [answer]
+    instruction: Name the queue.
+    max_tokens: 8
+"""
+_WRONG: frozenset[Symptom] = frozenset({"wrong"})
+PROPOSER = GrammarProposer(
+    (
+        *SLOTS,
+        Slot(
+            "rule",
+            (
+                Part("Lost parcels go to amber, bills to birch, broken things to coral, accounts to dune.", _WRONG),
+                Part("Bills go to amber, lost parcels to birch, accounts to coral, broken things to dune.", _WRONG),
+            ),
+        ),
+    )
+)
+"""The grammar of all searches, and two rules for the queues: the right one (refunds aside) and a wrong one."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What both sides are given.
+
+    Attributes:
+        task: Scores. target: Answers. train, validation: Questions. rollouts: Budget.
+    """
+
+    task: Task
+    target: Target
+    train: Sequence[Question]
+    validation: Sequence[Question]
+    rollouts: int
+
+
+@dataclass(frozen=True)
+class End:
+    """How a side ended: its program, wall seconds and rollouts."""
+
+    best: ProgramHarness
+    seconds: float
+    rollouts: int
+
+
+BINDING = ProgramBinding(ProgramHarness.parse(PROGRAM))
+
+
+def ours(setting: Setting, seed: int) -> End:
+    """`luthier.methods.gepa` with its defaults over a fresh store."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        start = time.perf_counter()
+        store = Store(folder / "store.sqlite")
+        ledger = Ledger(store, Budget(rollouts=setting.rollouts), run="search", counts="alone")
+
+        def meters(phase: str, split: str) -> Meter:
+            return Meter(
+                setting.target, store, ledger, role="target", account="search", method="gepa", phase=phase, split=split
+            )
+
+        candidate = BINDING.candidate()
+        session = Session(
+            candidate,
+            Scope(candidate.components, feedback="text"),
+            setting.train,
+            setting.validation,
+            Executed(BINDING.build, setting.task.score, meters),
+            ledger,
+            SearchLog(folder / "log.jsonl"),
+            seed=seed,
+        )
+        result = run(build(GepaParams(), Parts(BINDING, PROPOSER)), session)
+        seconds = time.perf_counter() - start
+        rollouts = ledger.spent("alone").rollouts
+        store.close()
+    return End(BINDING.build(result.best), seconds, rollouts)
+
+
+def theirs(setting: Setting, seed: int) -> End:
+    """The package as its users call it."""
+    start = time.perf_counter()
+    adapter: Any = PlainAdapter(setting)
+    found: Any = gepa.optimize(
+        seed_candidate=dict(BINDING.candidate().texts),
+        trainset=list(setting.train),
+        valset=list(setting.validation),
+        adapter=adapter,
+        custom_candidate_proposer=PlainProposer(seed),
+        use_merge=True,
+        max_metric_calls=setting.rollouts,
+        logger=_Quiet(),
+        seed=seed,
+    )
+    seconds = time.perf_counter() - start
+    return End(BINDING.build(Candidate.make(found.best_candidate)), seconds, found.total_metric_calls)
+
+
+class PlainAdapter:
+    """Runs a candidate question by question, call by call."""
+
+    propose_new_texts = None
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+
+    def evaluate(
+        self, batch: list[Question], candidate: dict[str, str], capture_traces: bool = False
+    ) -> EvaluationBatch[Evidence, str]:
+        """Answers, scores and evidence, in order."""
+        harness = BINDING.build(Candidate.make(candidate))
+        answers = [answer_of(harness, question, self._setting.target) for question in batch]
+        scores = [self._setting.task.score(question, answer) for question, answer in zip(batch, answers, strict=True)]
+        rows = zip(batch, answers, scores, strict=True)
+        traces = [Evidence(q.id, (("question", q.text),), text, given.value, given.feedback) for q, text, given in rows]
+        return EvaluationBatch(answers, [given.value for given in scores], traces)
+
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: EvaluationBatch[Evidence, str], components_to_update: list[str]
+    ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """The same evidence for every component."""
+        records = [{"evidence": item} for item in eval_batch.trajectories or ()]
+        return dict.fromkeys(components_to_update, records)
+
+
+class PlainProposer:
+    """`PROPOSER` as the package calls it."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._calls = seed, 0
+
+    def __call__(
+        self,
+        candidate: dict[str, str],
+        reflective_dataset: Mapping[str, Sequence[Mapping[str, Any]]],
+        components_to_update: list[str],
+    ) -> dict[str, str]:
+        """A new text for each component."""
+        texts = {}
+        for name in components_to_update:
+            self._calls += 1
+            evidence = [item["evidence"] for item in reflective_dataset[name]]
+            rng = Random(f"{self._seed}:{self._calls}")
+            texts[name] = PROPOSER.propose(Candidate.make(candidate), name, evidence, rng=rng, purpose="").text
+        return texts
+
+
+class _Quiet:
+    """No log."""
+
+    def log(self, message: str) -> None:
+        """Drop the message."""
+
+
+def answer_of(harness: ProgramHarness, question: Question, target: Target) -> str:
+    """Run a program on a question, one call at a time.
+
+    Raises:
+        TargetError: the target fails.
+    """
+    steps = executor_for(harness.kind).start(harness, question, Limits(), 0)
+    requests = next(steps)
+    while True:
+        answers: list[Completion] = []
+        for request in requests:
+            (reply,) = target.complete([request])
+            if not isinstance(reply, Completion):
+                raise reply.error
+            answers.append(reply)
+        try:
+            requests = steps.send(answers)
+        except StopIteration as end:
+            return str(end.value.answer)
+
+
+def score_on(harnesses: Sequence[ProgramHarness], questions: Sequence[Question], setting: Setting) -> list[list[float]]:
+    """Score of each program on each question."""
+    with tempfile.TemporaryDirectory() as name:
+        store = Store(Path(name) / "store.sqlite")
+        meter = Meter(
+            setting.target, store, Ledger(store, run="held"), role="target", account="test", method="", phase="held"
+        )
+        jobs = [Job(harness, question) for harness in harnesses for question in questions]
+        rows = execute(jobs, setting.task.score, meter)
+        store.close()
+    scores = [row.score or 0.0 for row in rows]
+    width = len(questions)
+    return [scores[place : place + width] for place in range(0, len(scores), width)]
+
+
+def measure(setting: Setting, seeds: Sequence[int], held: Sequence[Question], keep: bool = True) -> None:
+    """Run both sides for each seed and report the two figures; `keep` says whether they are recorded."""
+    ends: list[tuple[End, End]] = []
+    for turn, seed in enumerate(seeds):
+        if turn % 2:
+            their = theirs(setting, seed)
+            our = ours(setting, seed)
+        else:
+            our = ours(setting, seed)
+            their = theirs(setting, seed)
+        ends.append((our, their))
+        print(
+            f"seed {seed}: ours {our.seconds:.1f} s, {our.rollouts} rollouts; theirs {their.seconds:.1f} s,"
+            f" {their.rollouts} rollouts; {setting.rollouts} allowed",
+            file=sys.stderr,
+        )
+    ratios = mean_interval([our.seconds / their.seconds for our, their in ends])
+    record(
+        "gepa_vs_gepa",
+        round(ratios.mean, 3),
+        unit="wall time, ours / gepa 0.1.4",
+        n=setting.rollouts,
+        ours=round(statistics.fmean(our.seconds for our, _ in ends), 2),
+        peer=round(statistics.fmean(their.seconds for _, their in ends), 2),
+        seeds=seeds,
+        interval=(round(ratios.low, 3), round(ratios.high, 3)),
+        keep=keep,
+    )
+    tables = score_on([end.best for pair in ends for end in pair], held, setting)
+    points = [round(100 * statistics.fmean(table), 1) for table in tables]
+    print(f"held-out accuracy by seed: ours {points[::2]}, theirs {points[1::2]}", file=sys.stderr)
+    our_means, their_means = (
+        {q.id: statistics.fmean(column) for q, *column in zip(held, *tables[side::2], strict=True)} for side in (0, 1)
+    )
+    gap = paired_difference(our_means, their_means, resamples=10_000).interval
+    record(
+        "gepa_vs_gepa_score",
+        round(100 * gap.mean, 2),
+        unit="points of accuracy on held-out questions, ours - gepa 0.1.4",
+        n=gap.n,
+        ours=round(100 * statistics.fmean(our_means.values()), 2),
+        peer=round(100 * statistics.fmean(their_means.values()), 2),
+        seeds=seeds,
+        interval=(round(100 * gap.low, 2), round(100 * gap.high, 2)),
+        keep=keep,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Open the target, run and record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rollouts", type=int, default=300, help="of one search")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--train", type=int, default=48, help="training questions")
+    parser.add_argument("--validation", type=int, default=24, help="validation questions")
+    parser.add_argument("--held", type=int, default=120, help="held-out questions")
+    parser.add_argument("--questions-seed", type=int, default=7)
+    parser.add_argument("--print-only", action="store_true", help="record nothing")
+    arguments = parser.parse_args(argv)
+    task = open_task("explained", "")
+    target = open_target(spec_of(load_params(ROOT).profile.target))
+    seed = arguments.questions_seed
+    train = task.questions("train", arguments.train, seed)
+    validation = task.questions("validation", arguments.validation, seed)
+    setting = Setting(task, target, train, validation, arguments.rollouts)
+    answer_of(BINDING.program, train[0], target)
+    measure(setting, arguments.seeds, task.questions("test", arguments.held, seed), not arguments.print_only)
+    target.close()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,85 @@
+"""What a learned method had spent when each of its checkpoints was done, as if alone, read from the ledger.
+
+Counted are the rows of the grid that it learns from (training questions), its teaching, and its training: draws,
+executions and update passes. Validation and test answers are no part of it; nothing of the method depends on them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from luthier.contender import Spend, spends
+from luthier.entry import Entry, Line
+from luthier.errors import InputError
+from luthier.ledger import Ledger
+from luthier.training.bill import PHASES
+from luthier.workbench import Workbench
+
+_STEP = re.compile(r"step (\d+)")
+_UPDATE = PHASES["update"].format("")
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """A checkpoint and everything that was spent until it was done.
+
+    Attributes:
+        stage: "sft", "reinforce_<step>" or "reinforce".
+        spent: By account and role.
+    """
+
+    stage: str
+    spent: tuple[Spend, ...]
+
+
+def milestones(bench: Workbench, steps: Sequence[int]) -> list[Milestone]:
+    """The spending of a method's checkpoints, in order.
+
+    Args:
+        bench: Of the method; its store holds the ledger.
+        steps: Steps of `reinforce` after which a checkpoint was kept.
+
+    Raises:
+        InputError: a stage has no entries in this store, so its spending is unknown.
+    """
+    shared = [entry for entry in _entries(bench, "grid") if entry.context.split == "train"]
+    done = [*shared, *_entries(bench, "teach"), *_entries(bench, "sft")]
+    explored = _entries(bench, "reinforce")
+    found = [Milestone("sft", _sum(done))]
+    found += [Milestone(f"reinforce_{step}", _sum([*done, *filter(_before(step), explored)])) for step in sorted(steps)]
+    return [*found, Milestone("reinforce", _sum([*done, *explored]))]
+
+
+def _entries(bench: Workbench, stage: str) -> list[Entry]:
+    """Entries of a stage's present run; of its latest one when DVC left the stage alone under other settings."""
+    method = "" if stage == "grid" else bench.method
+    present = Workbench(stage, method, params=bench.params, root=bench.root).run
+    ledger = Ledger(bench.store, run=present)
+    run = ledger.latest(present) or ledger.latest(present.rpartition("/")[0] + "/")
+    if not run:
+        raise InputError(
+            f"the ledger has no entry of stage {stage}, so what it cost is unknown",
+            where=str(bench.root / ".cache" / "store.sqlite"),
+            fix=f"run `dvc repro -f {stage}{'@' + method if method else ''}` with this store",
+        )
+    return list(Ledger(bench.store, run=run).entries())
+
+
+def _before(step: int) -> Callable[[Entry], bool]:
+    """Whether an entry is of the choice of questions, or of a step before this one."""
+
+    def is_before(entry: Entry) -> bool:
+        match = _STEP.match(entry.context.scope)
+        return match is None or int(match[1]) < step
+
+    return is_before
+
+
+def _sum(entries: Iterable[Entry]) -> tuple[Spend, ...]:
+    lines = [
+        Line(e.context.account, e.context.role, e.context.method, e.context.phase, e.paid, e.alone, 1, 0, 0)
+        for e in entries
+    ]
+    return spends(lines, lambda line: line.account == "train" and line.phase.endswith(_UPDATE))

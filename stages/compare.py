@@ -1,0 +1,358 @@
+"""Stage `compare`: learned methods and searches at equal total budgets, over seeds, on the same test questions.
+
+A learned method stands under a budget with the last checkpoint that the budget paid for, a search with the best
+program that it had proved by then. What is trained, searched and frozen is printed beside every number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from luthier.budget import Amount
+from luthier.comparison import Interval
+from luthier.contender import Allowance, Contender, Kind, Point, Spend, Trial, Unit, write_contender
+from luthier.contest import Comparison, compare
+from luthier.errors import HarnessError, InputError
+from luthier.execute import InvalidHarness, Job
+from luthier.execution import Execution
+from luthier.files import read_rows, write_atomically, write_json
+from luthier.harness import Harness, parse
+from luthier.methods import card
+from luthier.params import TargetParams
+from luthier.question import read_questions
+from luthier.report.comparison_page import render_comparison
+from luthier.target import Target, Usage
+from luthier.workbench import Workbench
+from stages.entry import Options, run_stage
+from stages.questions import OUT as QUESTIONS
+from stages.search import OUT as SEARCH
+
+OUT = Path("data/compare")
+PAGE = Path("reports/comparison.html")
+REPLICAS = Path("data/replicas")
+BASELINE = "target_alone"
+FIXED = {"target_alone": "target alone", "best_fixed": "best single configuration"}
+SCOPE = (
+    "texts of a harness over the same tools, limits and questions; learns from scores, feedback and traces of training"
+    " questions, from scores alone of validation questions, from nothing of test questions"
+)
+"""What everyone may edit and read: searches edit the task's program, learned methods write a graph for a question."""
+
+
+def work(bench: Workbench, options: Options) -> None:
+    """Write data/compare/{contenders, table.json} and reports/comparison.html."""
+    asked, settings = bench.params.ask, bench.params.profile.compare
+    print(
+        f"compare: {', '.join([*asked.methods, *asked.searches])}; seeds {', '.join(map(str, settings.seeds))};"
+        f" budgets {', '.join(f'{budget:g}' for budget in settings.budgets)} {settings.unit}"
+    )
+    if options.dry_run:
+        return
+    stage = Stage(bench)
+    contenders = [*stage.fixed()]
+    for method in asked.methods:
+        for seed in settings.seeds:
+            contenders += stage.learned(method, seed)
+    for search in asked.searches:
+        for seed in settings.seeds:
+            contenders += stage.searched(search, seed)
+    if settings.second_target is not None:
+        contenders += stage.transferred([item for item in contenders if item.kind != "fixed"], settings.second_target)
+    for contender in contenders:
+        write_contender(OUT / "contenders", contender)
+    unit: Unit = "price" if settings.unit == "price" else "tokens"
+    comparison = compare(contenders, BASELINE, unit=unit, resamples=settings.resamples)
+    write_json(OUT / "table.json", table(comparison))
+    write_atomically(PAGE, render_comparison(comparison, contenders, stage.questions))
+    print(render(comparison))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One executed test question of a build, as stage `evaluate` wrote it."""
+
+    contender: str
+    text: str
+    generator: Usage
+    execution: Execution
+
+    @classmethod
+    def read(cls, row: Mapping[str, Any]) -> Row:
+        """From a row of executions.jsonl or held_out.jsonl."""
+        own = ("contender", "family", "harness_text", "generator_usage")
+        execution = Execution.from_row({key: value for key, value in row.items() if key not in own})
+        return cls(row["contender"], row["harness_text"], Usage(**row["generator_usage"]), execution)
+
+
+class Stage:
+    """Builds contenders out of the files of the stages before, and runs what has not run yet.
+
+    Args:
+        bench: Of the stage.
+    """
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench, self._settings = bench, bench.params.profile.compare
+        if not self._settings.budgets:
+            raise InputError(
+                "field compare.budgets: empty, so there is no equal total budget",
+                where=f"profiles/{bench.params.ask.profile}.yaml",
+                fix=f"name total budgets in the unit {self._settings.unit}",
+            )
+        self.questions = read_questions(QUESTIONS / "test.jsonl")
+        if bench.params.profile.questions.held_out:
+            self.questions += read_questions(QUESTIONS / "held_out.jsonl")
+        self._trained = {question.family for question in read_questions(QUESTIONS / "train.jsonl")}
+        self._home = bench.target.fingerprint
+        tags = bench.price_tags()
+        self._target_price = tags["target"].price
+
+    def fixed(self) -> list[Contender]:
+        """The target alone and the best single configuration, as a replica evaluated them."""
+        method, seed = self._bench.params.ask.methods[0], self._settings.seeds[0]
+        rows = self._rows(REPLICAS / method / str(seed))
+        return [
+            self._contender(
+                name,
+                label,
+                "fixed",
+                seed,
+                None,
+                trained="nothing",
+                frozen="everything",
+                spent=(),
+                curve=(),
+                trials=self._trials(rows[name]),
+            )
+            for name, label in FIXED.items()
+        ]
+
+    def learned(self, method: str, seed: int) -> list[Contender]:
+        """A learned method under every budget, with one of its seeds.
+
+        Raises:
+            InputError: no checkpoint was done within a budget.
+        """
+        folder, about = REPLICAS / method / str(seed), card(method)
+        rows, scores = self._rows(folder), _json(folder / "scores.json")
+        done = [
+            (item["stage"], tuple(_spend(row) for row in item["spent"])) for item in _json(folder / "spending.json")
+        ]
+        curve = [
+            Point(_before_use(spent), scores["validation"][stage]["pooled"]["mean"], stage, trained=_trained(spent))
+            for stage, spent in done
+        ]
+        contenders = []
+        for allowance in self._allowances():
+            within = [
+                number
+                for number, (_, spent) in enumerate(done)
+                if _within(allowance, _before_use(spent), _trained(spent))
+            ]
+            if not within:
+                least = allowance.used(_before_use(done[0][1]), _trained(done[0][1]))
+                raise InputError(
+                    f"field compare.budgets: {allowance.limit:g} {allowance.unit} pays for no checkpoint of {method}"
+                    f" with seed {seed}, the first one takes {least:g}",
+                    where=f"profiles/{self._bench.params.ask.profile}.yaml",
+                    fix="raise the budget, or make the method's data and training smaller",
+                )
+            stage, spent = done[within[-1]]
+            contenders.append(
+                self._contender(
+                    method,
+                    about.title,
+                    "learned",
+                    seed,
+                    allowance,
+                    trained=about.trained,
+                    frozen=about.frozen,
+                    spent=spent,
+                    curve=tuple(curve[: within[-1] + 1]),
+                    trials=self._trials(rows[stage]),
+                    generator=method,
+                )
+            )
+        return contenders
+
+    def searched(self, method: str, seed: int) -> list[Contender]:
+        """A search under every budget, with one of its seeds; its programs run on the test questions now."""
+        result, about = _json(SEARCH / method / str(seed) / "result.json"), card(method)
+        contenders = []
+        for allowance, stand in zip(self._allowances(), result["stands"], strict=True):
+            program = _harness("program", stand["program"])
+            # Of a smaller budget only the sum is known, and nothing of what a warm store had saved by then.
+            spent = Spend("search", result["roles"], Amount(**stand["spent"]), None)
+            executions = self._run([Job(program, question, seed) for question in self.questions], method)
+            trials = tuple(
+                Trial(q.id, q.family, q.family not in self._trained, stand["program"], Usage(), execution)
+                for q, execution in zip(self.questions, executions, strict=True)
+            )
+            points = [Point(Amount(**p["spent"]), p["score"], f"step {p['step']}") for p in result["curve"]]
+            contenders.append(
+                self._contender(
+                    method,
+                    about.title,
+                    "searched",
+                    seed,
+                    allowance,
+                    trained=about.trained,
+                    frozen=about.frozen,
+                    spent=(spent,),
+                    curve=tuple(point for point in points if _within(allowance, point.spent, Amount())),
+                    trials=trials,
+                )
+            )
+        return contenders
+
+    def transferred(self, contenders: Sequence[Contender], settings: TargetParams) -> list[Contender]:
+        """The same harness texts on a second target: the other axis of generalisation."""
+        target = self._bench.opened(settings)
+        questions = {question.id: question for question in self.questions}
+        moved = []
+        for item in contenders:
+            kind = card(item.method).kind
+            jobs = [Job(_harness(kind, trial.harness), questions[trial.question], item.seed) for trial in item.trials]
+            executions = self._run(jobs, f"{item.method}, second target", target)
+            trials = tuple(replace(t, execution=e) for t, e in zip(item.trials, executions, strict=True))
+            moved.append(replace(item, target=target.fingerprint, trials=trials))
+        return moved
+
+    def _allowances(self) -> list[Allowance]:
+        budgets, unit = sorted(self._settings.budgets), self._settings.unit
+        shown = [f"{budget:g} {'USD' if unit == 'price' else unit}" for budget in budgets]
+        # Numbered, because the page orders budgets by name.
+        return [
+            Allowance(f"{number}: {name}", unit, budget)
+            for number, (budget, name) in enumerate(zip(budgets, shown, strict=True), start=1)
+        ]
+
+    def _contender(
+        self,
+        method: str,
+        label: str,
+        kind: Any,
+        seed: int,
+        budget: Allowance | None,
+        *,
+        generator: str = "",
+        **parts: Any,
+    ) -> Contender:
+        price = self._bench.price_tags(generator)["generator"].price if generator else None
+        return Contender(
+            method=method,
+            label=label,
+            kind=kind,
+            task=self._bench.params.ask.task.name,
+            target=self._home,
+            home=self._home,
+            seed=seed,
+            budget=budget,
+            scope="nothing" if kind == "fixed" else SCOPE,
+            target_price=self._target_price,
+            generator_price=price,
+            **parts,
+        )
+
+    def _rows(self, folder: Path) -> dict[str, list[Row]]:
+        rows: dict[str, list[Row]] = {}
+        for name in ("executions.jsonl", "held_out.jsonl"):
+            for row in map(Row.read, read_rows(folder / name)):
+                rows.setdefault(row.contender, []).append(row)
+        return rows
+
+    def _trials(self, rows: Iterable[Row]) -> tuple[Trial, ...]:
+        families = {question.id: question.family for question in self.questions}
+        return tuple(
+            Trial(
+                row.execution.question,
+                families[row.execution.question],
+                families[row.execution.question] not in self._trained,
+                row.text,
+                row.generator,
+                row.execution,
+            )
+            for row in rows
+        )
+
+    def _run(self, jobs: Sequence[Job], label: str, target: Target | None = None) -> list[Execution]:
+        meter = self._bench.meter("target", "test", split="test", target=target)
+        return self._bench.execute(jobs, meter, f"compare {label}", quiet=True)
+
+
+def table(comparison: Comparison) -> dict[str, Any]:
+    """The figures of the page as JSON, for `dvc metrics` and the README."""
+    return {
+        "unit": comparison.unit,
+        "warnings": list(comparison.warnings),
+        "budgets": {
+            group.budget_name: {
+                item.method: {
+                    "score": item.score.mean,
+                    "low": item.score.low,
+                    "high": item.score.high,
+                    "equal_weight": item.equal_weight,
+                    "seeds": len(item.seeds),
+                    "spent": item.before_use,
+                    "per_use": item.use_cost,
+                    "unseen_families": item.unseen.mean if item.unseen else None,
+                }
+                for item in group.standings
+            }
+            for group in comparison.groups
+        },
+    }
+
+
+def render(comparison: Comparison) -> str:
+    """The standings as aligned lines."""
+    lines = []
+    for group in comparison.groups:
+        lines.append(f"compare: {group.task}, {group.budget_name}, {group.questions} questions")
+        for item in group.standings:
+            lines.append(
+                f"  {item.label:32} {_percent(item.score)} spent {item.before_use:.6g} a use {item.use_cost:.3g}"
+                f" {comparison.unit}"
+            )
+    return "\n".join([*lines, *comparison.warnings])
+
+
+def _percent(score: Interval) -> str:
+    return f"{score.mean:6.1%} [{score.low:.1%}, {score.high:.1%}]"
+
+
+def _within(allowance: Allowance, spent: Amount, trained: Amount) -> bool:
+    used = allowance.used(spent, trained)
+    return used is not None and allowance.limit is not None and used <= allowance.limit
+
+
+def _before_use(spent: Sequence[Spend]) -> Amount:
+    return sum((item.alone for item in spent), Amount())
+
+
+def _trained(spent: Sequence[Spend]) -> Amount:
+    return sum((item.alone for item in spent if item.trained), Amount())
+
+
+def _harness(kind: str, text: str) -> Harness | InvalidHarness:
+    try:
+        return parse(kind, text)
+    except HarnessError as error:
+        return InvalidHarness(kind, text, str(error))
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"cannot read what an earlier stage wrote ({error})", where=str(path), fix="run `dvc repro compare`"
+        ) from error
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_stage("compare", work))

@@ -1,0 +1,247 @@
+"""Stage `search`: look for one harness from outside, once per seed, within the largest budget of the comparison.
+
+Where the search stood at each smaller budget is read from its log. Every call counts as if the store were empty, so
+that a warm store gives nobody more steps; what was paid is in the ledger beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from luthier.budget import Amount, Budget, show
+from luthier.errors import InputError
+from luthier.files import digest_text, write_json, write_rows
+from luthier.harnesses.task_programs import program_for
+from luthier.ledger import Ledger
+from luthier.meter import Meter
+from luthier.methods import searcher
+from luthier.progress import StopSignal
+from luthier.question import Question, read_questions
+from luthier.search import LogRow, Proposer, Result, Scope
+from luthier.searches.executing import Executed
+from luthier.searches.grammar import GrammarProposer
+from luthier.searches.labels import label_for
+from luthier.searches.llm_proposer import ModelProposer
+from luthier.searches.log import SearchLog
+from luthier.searches.parts import Parts
+from luthier.searches.programs import ProgramBinding
+from luthier.searches.session import Session, run
+from luthier.searches.standing import Stand, stand_at
+from luthier.target import Role
+from luthier.workbench import CACHE, Workbench
+from stages.entry import Options, run_stage
+from stages.questions import OUT as QUESTIONS
+
+OUT = Path("data/search")
+LOGS = CACHE / "searches"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What every search of a comparison starts from."""
+
+    binding: ProgramBinding
+    scope: Scope
+    train: Sequence[Question]
+    validation: Sequence[Question]
+    budget: Budget
+    unit: str
+
+
+def work(bench: Workbench, options: Options) -> None:
+    """Write data/search/<method>/<seed>/{log.jsonl, result.json, program.txt}."""
+    ground = _ground(bench)
+    seeds = bench.params.profile.compare.seeds
+    print(f"search: {bench.method}, seeds {', '.join(map(str, seeds))}; {ground.scope.render()}")
+    if options.dry_run:
+        _forecast(bench, ground, len(seeds))
+        return
+    for seed in seeds:
+        _write(bench, ground, seed, *_search(bench, ground, seed))
+
+
+def _ground(bench: Workbench) -> Ground:
+    settings, compare = bench.params.profile.search, bench.params.profile.compare
+    if not compare.budgets:
+        raise InputError(
+            "field compare.budgets: empty, so a search has no end",
+            where=f"profiles/{bench.params.ask.profile}.yaml",
+            fix=f"name total budgets in the unit {compare.unit}, the largest ends a search",
+        )
+    binding = ProgramBinding(program_for(bench.params.ask.task.name))
+    scope = Scope(tuple(binding.program.modules), **settings.scope.model_dump())
+    whole = compare.unit != "price"
+    limit = max(compare.budgets)
+    limits: dict[str, float] = {compare.unit: int(limit) if whole else limit}
+    return Ground(
+        binding,
+        scope,
+        read_questions(QUESTIONS / "train.jsonl")[: settings.train],
+        read_questions(QUESTIONS / "validation.jsonl")[: settings.validation],
+        Budget.parse(limits, f"profiles/{bench.params.ask.profile}.yaml, field compare"),
+        compare.unit,
+    )
+
+
+def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Result, Ledger]:
+    name = _run_name(bench, ground, seed)
+    ledger = bench.ledger_alone(name, ground.budget)
+    with StopSignal() as stop:
+        session = Session(
+            ground.binding.candidate(),
+            ground.scope,
+            ground.train,
+            ground.validation,
+            _evaluate(bench, ground, ledger, seed, stop),
+            ledger,
+            SearchLog(bench.root / LOGS / f"{digest_text(name)[:16]}.jsonl"),
+            seed=seed,
+            watch=_progress(bench.method, seed, ground),
+        )
+        settings = bench.params.searching(bench.method)
+        parts = Parts(
+            ground.binding,
+            _proposer(bench, ledger, seed),
+            _model_meter(bench, ledger, seed, "critic") if settings.proposer == "model" else None,
+            label_for(bench.params.ask.task.name),
+        )
+        result = run(searcher(bench.method)(settings, parts), session)
+    return session, result, ledger
+
+
+def _run_name(bench: Workbench, ground: Ground, seed: int) -> str:
+    """Equal for equal searches: what is asked of other stages does not start this one anew."""
+    identity = {
+        "settings": bench.params.searching(bench.method).model_dump(),
+        "proposer": bench.params.profile.proposer and bench.params.profile.proposer.model_dump(),
+        "target": bench.target.fingerprint,
+        "limits": asdict(bench.limits),
+        "program": ground.binding.program.digest,
+        "scope": asdict(ground.scope),
+        "questions": [question.id for question in (*ground.train, *ground.validation)],
+        "tariff": bench.tariff,
+    }
+    digest = digest_text(json.dumps(identity, sort_keys=True))[:12]
+    return f"search@{bench.method}/{seed}/{digest}"
+
+
+def _evaluate(bench: Workbench, ground: Ground, ledger: Ledger, seed: int, stop: StopSignal) -> Executed:
+    def meter(phase: str, split: str) -> Meter:
+        return bench.meter("target", "search", split=split, phase=phase, ledger=ledger, seed=seed)
+
+    return Executed(
+        ground.binding.build,
+        bench.task.score,
+        meter,
+        seed=seed,
+        limits=bench.limits,
+        width=bench.params.profile.grid.width,
+        stop=stop,
+    )
+
+
+def _proposer(bench: Workbench, ledger: Ledger, seed: int) -> Proposer:
+    if bench.params.searching(bench.method).proposer == "grammar":
+        return GrammarProposer()
+    return ModelProposer(_model_meter(bench, ledger, seed, "proposer"))
+
+
+def _model_meter(bench: Workbench, ledger: Ledger, seed: int, role: Role) -> Meter:
+    """The model behind proposer and critic; offline there is none, and no other one may take its place unseen."""
+    server = bench.params.profile.proposer
+    if server is None:
+        raise InputError(
+            f"field search.{bench.method}.proposer: 'model', but no model is named",
+            where=f"profiles/{bench.params.ask.profile}.yaml",
+            fix="add a section `proposer` with the server, or write `proposer: grammar`",
+        )
+    target = bench.opened(server)
+    return bench.meter(role, "search", split="train", target=target, ledger=ledger, seed=seed)
+
+
+def _progress(method: str, seed: int, ground: Ground) -> Callable[[LogRow], None]:
+    limit = getattr(ground.budget, ground.unit)
+
+    def watch(row: LogRow) -> None:
+        if row.event == "stop" or (row.event == "evaluate" and row.detail["full"]):
+            best = "none" if row.best is None else f"{row.best:.1%}"
+            spent = show(row.spent.get(ground.unit), ground.unit)
+            print(f"search: {method} {seed} step {row.step} best {best} spent {spent} of {limit:g} {row.outcome}")
+
+    return watch
+
+
+def _forecast(bench: Workbench, ground: Ground, seeds: int) -> None:
+    ledger = bench.ledger_alone(f"forecast {bench.method}", ground.budget)
+    with StopSignal() as stop:
+        evaluate = _evaluate(bench, ground, ledger, bench.params.ask.seed, stop)
+        one = evaluate.worst_case(ground.binding.candidate(), ground.validation, "validation")
+    limit = getattr(ground.budget, ground.unit)
+    need = one.get(ground.unit)
+    print(f"  one validation pass needs up to {show(need, ground.unit)} {ground.unit}, {one.calls:,} calls")
+    print(f"  {seeds} searches of at most {limit:g} {ground.unit} each")
+    if need is not None and need > limit:
+        print("  the budget is smaller than one validation pass: the search would end where it starts")
+
+
+def _write(bench: Workbench, ground: Ground, seed: int, session: Session, result: Result, ledger: Ledger) -> None:
+    folder = OUT / bench.method / str(seed)
+    rows = [replace(row, spent=_countable(row.spent)) for row in result.rows]
+    compare = bench.params.profile.compare
+    stands = [
+        stand_at(rows, session.validated, session.start, ground.unit, budget) for budget in sorted(compare.budgets)
+    ]
+    write_rows(folder / "log.jsonl", [row.to_row() for row in rows])
+    write_json(
+        folder / "result.json",
+        {
+            "method": bench.method,
+            "seed": seed,
+            "scope": ground.scope.render(),
+            "roles": ", ".join(sorted({line.role for line in ledger.totals()})),
+            "reason": result.reason,
+            "score": result.score,
+            "outcomes": dict(result.outcomes),
+            "criticisms": dict(result.criticisms),
+            "unit": ground.unit,
+            "curve": _curve(rows),
+            "stands": [_stand(ground, stand) for stand in stands],
+        },
+    )
+    (folder / "program.txt").write_text(ground.binding.build(result.best).text, encoding="utf-8")
+    score = "unvalidated" if result.score is None else f"{result.score:.1%}"
+    print(f"search: {bench.method} {seed} ended ({result.reason}) with {score} on validation")
+
+
+def _curve(rows: Sequence[LogRow]) -> list[dict[str, object]]:
+    """Each improvement of the best full validation, with the bill at that moment."""
+    points: list[dict[str, object]] = []
+    best = float("-inf")
+    for row in rows:
+        if row.best is not None and row.best > best:
+            best = row.best
+            points.append({"step": row.step, "score": best, "spent": asdict(row.spent)})
+    return points
+
+
+def _stand(ground: Ground, stand: Stand) -> dict[str, object]:
+    return {
+        "budget": stand.budget,
+        "score": stand.score,
+        "spent": asdict(stand.spent),
+        "steps": stand.steps,
+        "validations": stand.validations,
+        "program": ground.binding.build(stand.candidate).text,
+    }
+
+
+def _countable(amount: Amount) -> Amount:
+    """Without seconds: they differ between runs, and equal searches shall give equal files."""
+    return replace(amount, seconds=None)
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_stage("search", work, per_method=True))
