@@ -69,14 +69,37 @@ modules:
   notice:
     inputs: [question]
     outputs: [trouble]
-    instruction: Say in a few words what the customer complains about.
-    max_tokens: 16
+    instruction: Say what the customer complains about.
+    demos:
+      - question: "Ticket: The clock was sent to my old street and I still wait for it."
+        trouble: delivery
+      - question: "Ticket: You took too much money for the fan."
+        trouble: billing
+      - question: "Ticket: The lamp flickers and then goes dark."
+        trouble: defect
+      - question: "Ticket: I cannot log in to see my order of the radio."
+        trouble: account
+    max_tokens: 4
   choose:
     inputs: [question, trouble]
-    outputs: [answer]
+    outputs: [queue]
     instruction: Name the queue.
-    max_tokens: 8
+    demos:
+      - question: "Ticket: The clock was sent to my old street and I still wait for it."
+        trouble: delivery
+        queue: amber
+      - question: "Ticket: You took too much money for the fan."
+        trouble: billing
+        queue: birch
+      - question: "Ticket: The lamp flickers and then goes dark."
+        trouble: defect
+        queue: coral
+      - question: "Ticket: I cannot log in to see my order of the radio."
+        trouble: account
+        queue: dune
+    max_tokens: 4
 """
+"""Four tickets of ours as demonstrations, which no side may change: without any the embedded model names no queue."""
 _WRONG: frozenset[Symptom] = frozenset({"wrong"})
 PROPOSER = GrammarProposer(
     (
@@ -118,6 +141,11 @@ class End:
 
 
 BINDING = ProgramBinding(ProgramHarness.parse(PROGRAM))
+
+
+def built(texts: Mapping[str, str]) -> ProgramHarness:
+    """The program with these instructions."""
+    return BINDING.build(BINDING.candidate().with_texts(texts))
 
 
 def ours(setting: Setting, seed: int) -> End:
@@ -167,7 +195,7 @@ def theirs(setting: Setting, seed: int) -> End:
         seed=seed,
     )
     seconds = time.perf_counter() - start
-    return End(BINDING.build(Candidate.make(found.best_candidate)), seconds, found.total_metric_calls)
+    return End(built(found.best_candidate), seconds, found.total_metric_calls)
 
 
 class PlainAdapter:
@@ -182,7 +210,7 @@ class PlainAdapter:
         self, batch: list[Question], candidate: dict[str, str], capture_traces: bool = False
     ) -> EvaluationBatch[Evidence, str]:
         """Answers, scores and evidence, in order."""
-        harness = BINDING.build(Candidate.make(candidate))
+        harness = built(candidate)
         answers = [answer_of(harness, question, self._setting.target) for question in batch]
         scores = [self._setting.task.score(question, answer) for question, answer in zip(batch, answers, strict=True)]
         rows = zip(batch, answers, scores, strict=True)
@@ -318,10 +346,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--train", type=int, default=48, help="training questions")
     parser.add_argument("--validation", type=int, default=24, help="validation questions")
     parser.add_argument("--held", type=int, default=120, help="held-out questions")
+    parser.add_argument("--families", default="plain,denied", help="of the task, separated by commas")
     parser.add_argument("--questions-seed", type=int, default=7)
     parser.add_argument("--print-only", action="store_true", help="record nothing")
     arguments = parser.parse_args(argv)
-    task = open_task("explained", "")
+    task = open_task("explained", arguments.families)
     target = open_target(spec_of(load_params(ROOT).profile.target))
     seed = arguments.questions_seed
     train = task.questions("train", arguments.train, seed)

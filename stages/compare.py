@@ -139,9 +139,8 @@ class Stage:
         """
         folder, about = REPLICAS / method / str(seed), card(method)
         rows, scores = self._rows(folder), _json(folder / "scores.json")
-        done = [
-            (item["stage"], tuple(_spend(row) for row in item["spent"])) for item in _json(folder / "spending.json")
-        ]
+        bill = _json(folder / "spending.json")
+        done = [(item["stage"], tuple(map(Spend.from_row, item["spent"]))) for item in bill]
         curve = [
             Point(_before_use(spent), scores["validation"][stage]["pooled"]["mean"], stage, trained=_trained(spent))
             for stage, spent in done
@@ -235,7 +234,7 @@ class Stage:
         self,
         method: str,
         label: str,
-        kind: Any,
+        kind: Kind,
         seed: int,
         budget: Allowance | None,
         *,

@@ -35,8 +35,11 @@ def stand_at(
     """Read a finished log at a smaller budget; exact for searches whose course does not depend on the budget.
 
     Args:
-        rows: The whole log. validated: Candidates by digest, as `Session.validated` has them.
-        start: The seed candidate. unit: One of `luthier.budget.UNITS`. budget: In that unit.
+        rows: The whole log.
+        validated: Candidates by digest, as `Session.validated` has them.
+        start: The seed candidate.
+        unit: One of `luthier.budget.UNITS`.
+        budget: In that unit.
     """
     within = [row for row in rows if (spent := row.spent.get(unit)) is not None and spent <= budget]
     last = within[-1] if within else None
