@@ -56,7 +56,7 @@ def execute(
         width: Most runs that are active at once.
         infra_retries: How many more times a request that the machine failed is asked, one per wave,
             before its execution becomes `infra_error` (score None, not stored, no rollout charged).
-        progress: Told at the start and after each wave.
+        progress: Told at the start, within a wave after each chunk of calls, and after each wave.
         stop: Asked before each wave.
 
     Raises:
@@ -64,8 +64,8 @@ def execute(
         StopRequested: `stop` was set; what finished is stored.
         TargetError: the target serves nothing at all. StoreError: the store cannot be used.
     """
-    driver = Driver(jobs, scorer, meter, limits or Limits())
     report = progress or (lambda state: None)
+    driver = Driver(jobs, scorer, meter, limits or Limits(), report)
     try:
         driver.look_up()
         report(driver.state)

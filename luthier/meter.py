@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from luthier.errors import BudgetExhausted, InputError, TargetError
@@ -74,7 +74,12 @@ class Meter:
         self._chunk, self._attempts = chunk, attempts
         ledger.amount(role, Usage(calls=1))
 
-    def complete(self, requests: Sequence[Request], purposes: Sequence[str] | None = None) -> list[Answer]:
+    def complete(
+        self,
+        requests: Sequence[Request],
+        purposes: Sequence[str] | None = None,
+        answered: Callable[[int], None] | None = None,
+    ) -> list[Answer]:
         """Answer requests; same length and order as given. Failures are entered, never stored.
 
         Args:
@@ -83,6 +88,7 @@ class Meter:
                 request's content and how often this process asked it before, which is right for a
                 caller that starts again from its beginning; one that resumes in the middle gives the
                 meter a `scope` for each of its steps.
+            answered: Told after each chunk how many more requests have their answer, stored and paid.
 
         Raises:
             CallsExhausted: some did not fit the budget; what was done before is stored and carried.
@@ -99,6 +105,8 @@ class Meter:
                 self.ledger.stopped = self.ledger.stopped or refused
                 raise CallsExhausted(refused, [*answers, *[None] * (len(asks) - len(answers))])
             answers.extend(self._serve(part[: len(ids)], ids, known))
+            if answered is not None:
+                answered(len(ids))
         return [answer for answer in answers if answer is not None]
 
     def forecast(self, requests: Sequence[Request]) -> Forecast:

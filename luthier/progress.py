@@ -14,7 +14,7 @@ from typing import TextIO
 from luthier.errors import StoreError
 
 STOP_FILE = Path(".cache/stop")
-_BAR, _REDRAW_SECONDS = 24, 0.1
+_BAR, _REDRAW_SECONDS, _LINE_SECONDS = 24, 0.1, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Progress:
     Attributes:
         total, done: Units of work. cached: Of those done, found in the store. failed: `infra_error`s.
         tokens: Prompt plus completion tokens of the executions that ran here.
+        calls: Answers so far, also those of executions that still wait for others.
     """
 
     total: int
@@ -31,10 +32,11 @@ class Progress:
     cached: int = 0
     failed: int = 0
     tokens: int = 0
+    calls: int = 0
 
 
 class ProgressBar:
-    """Shows `Progress`: a bar that redraws itself on a terminal, else one line each tenth of the way.
+    """Shows `Progress`: a bar that redraws itself on a terminal, else one line each tenth of the way or minute.
 
     Args:
         label: Name of the step.
@@ -56,13 +58,15 @@ class ProgressBar:
                 filled = _BAR * state.done // max(state.total, 1)
                 bar = "█" * filled + "░" * (_BAR - filled)
                 self._stream.write(f"\r\033[K{self._label} {bar} {self._text(state)}" + ("\n" if last else ""))
-        elif (tenth := 10 * state.done // max(state.total, 1)) > self._tenth:
-            self._tenth = tenth
+        elif (tenth := 10 * state.done // max(state.total, 1)) > self._tenth or now - self._drawn >= _LINE_SECONDS:
+            self._tenth, self._drawn = tenth, now
             self._stream.write(f"{self._label}: {self._text(state)}\n")
         self._stream.flush()
 
     def _text(self, state: Progress) -> str:
         parts = [f"{state.done:,}/{state.total:,} done", f"{state.cached:,} cached", f"{state.failed:,} failed"]
+        if state.calls and state.done < state.total:
+            parts.append(f"{state.calls:,} calls answered")
         parts.append(f"{state.tokens:,} tokens")
         worked = state.done - state.cached
         if worked > 0 and state.done < state.total:

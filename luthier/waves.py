@@ -92,10 +92,12 @@ class _Ended:
 
 
 class Driver:
-    """The state of one `execute`."""
+    """The state of one `execute`; `report` is told whenever some of a wave's calls have their answers."""
 
-    def __init__(self, jobs: Sequence[Job], scorer: Scorer, meter: Meter, limits: Limits) -> None:
-        self._scorer, self._meter, self._limits = scorer, meter, limits
+    def __init__(
+        self, jobs: Sequence[Job], scorer: Scorer, meter: Meter, limits: Limits, report: Callable[[Progress], None]
+    ) -> None:
+        self._scorer, self._meter, self._limits, self._report = scorer, meter, limits, report
         self._store, self._ledger = meter.store, meter.ledger
         self._jobs: dict[str, Job] = {}
         self._places: dict[str, list[int]] = {}
@@ -157,7 +159,7 @@ class Driver:
         requests = [request for _, _, request in asked]
         purposes = [item.purpose_of(place) for item, place, _ in asked]
         try:
-            answers: Sequence[Completion | Failure | None] = self._meter.complete(requests, purposes)
+            answers: Sequence[Completion | Failure | None] = self._meter.complete(requests, purposes, self._answered)
         except CallsExhausted as reason:
             self.refused, answers = reason, reason.answers
         for item in self.active:
@@ -168,6 +170,10 @@ class Driver:
             elif answer is not None:
                 item.problem = str(answer.error)
         return self._sort_out(infra_retries, exhausted=None in answers)
+
+    def _answered(self, count: int) -> None:
+        self.state = replace(self.state, calls=self.state.calls + count)
+        self._report(self.state)
 
     def _sort_out(self, infra_retries: int, *, exhausted: bool) -> list[_Ended]:
         """Advance complete runs, keep those with a retry left, end or (when exhausted) give up the others."""

@@ -16,7 +16,6 @@ What holds, measured on two cores with AVX512-BF16 (SmolLM2-135M, 48 prompts, 24
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,13 +27,13 @@ from luthier.files import digest_text
 from luthier.target import Attempt, Completion, Failure, Request
 from luthier.targets.batching import (
     Answer,
-    chat_rows,
     complete_once_each,
     context_is_full,
     cut_at_stop,
     one_call,
     shared_seconds,
 )
+from luthier.targets.in_process import InProcessTarget
 from luthier.targets.weights import digest_of_weights
 
 Precision = Literal["bf16", "f32"]
@@ -57,7 +56,7 @@ _Job = tuple[list[int], Any]
 """Prompt token ids and the engine's settings for them."""
 
 
-class OpenVinoTarget:
+class OpenVinoTarget(InProcessTarget):
     """A GGUF model in this process, on the CPU's matrix units.
 
     Chat messages go through the model's own template, unchanged: where it adds a system message of its
@@ -94,19 +93,12 @@ class OpenVinoTarget:
     ) -> None:
         from importlib.metadata import version
 
-        if precision not in ("bf16", "f32"):
-            raise InputError(f"precision {precision!r} is unknown", where="target.precision", fix="use bf16 or f32")
-        if batch < 1:
-            raise InputError(f"batch {batch} is too small", where="target.batch", fix="use 1 or more")
+        super().__init__(name, precision, batch)
         weights = digest_of_weights(gguf)
         facts = [weights, "openvino-genai", version("openvino-genai"), precision, str(share_prefixes), device]
-        self.name = name
         self.fingerprint = f"openvino-{precision}-{digest_text(' '.join(facts))[:16]}"
         self._gguf, self._precision, self._batch, self._device = gguf, precision, batch, device
         self._share_prefixes, self._cache_gib = share_prefixes, cache_gib
-        self._lock = threading.RLock()
-        self._engine: Any = None
-        self._tokenizer: Any = None
         self._context = 0
 
     def complete(self, requests: Sequence[Request]) -> list[Completion | Failure]:
@@ -154,16 +146,8 @@ class OpenVinoTarget:
                 start += len(request.choices)
             return rows
 
-    def count_tokens(self, request: Request) -> int:
-        """Prompt tokens of a request, template included; exact."""
-        with self._lock:
-            self._open()
-            return len(self._prompt_ids(request))
-
-    def close(self) -> None:
-        """Free the engine. A later call loads it again."""
-        with self._lock:
-            self._engine = self._tokenizer = None
+    def _open_tokenizer(self) -> None:
+        self._open()
 
     def _open(self) -> None:
         if self._engine is not None:
@@ -291,12 +275,8 @@ class OpenVinoTarget:
             setattr(settings, name, value)
         return settings
 
-    def _prompt_ids(self, request: Request) -> list[int]:
-        if isinstance(request.prompt, str):
-            text = request.prompt
-        else:
-            text = self._tokenizer.apply_chat_template(chat_rows(request), add_generation_prompt=True)
-        return self._encode(text) or [self._begin()]
+    def _template(self, rows: list[dict[str, str]]) -> str:
+        return str(self._tokenizer.apply_chat_template(rows, add_generation_prompt=True))
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).input_ids.data.reshape(-1).tolist()

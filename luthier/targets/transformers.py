@@ -8,7 +8,6 @@ on *which* requests share a batch, since padding and batch size change the last 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,13 +19,13 @@ from luthier.files import digest_text
 from luthier.target import Attempt, Completion, Failure, Request
 from luthier.targets.batching import (
     Answer,
-    chat_rows,
     complete_once_each,
     context_is_full,
     cut_at_stop,
     one_call,
     shared_seconds,
 )
+from luthier.targets.in_process import InProcessTarget
 from luthier.targets.weights import digest_of_weights
 
 _TAIL_TOKENS = 32
@@ -46,7 +45,7 @@ class _Row:
     ended: bool = False
 
 
-class TransformersTarget:
+class TransformersTarget(InProcessTarget):
     """A causal language model through transformers, with our own decoding loop.
 
     The loop is ours because `generate` draws from one global random state: here each sampled call has
@@ -77,19 +76,12 @@ class TransformersTarget:
     ) -> None:
         from importlib.metadata import version
 
-        if precision not in ("bf16", "f32"):
-            raise InputError(f"precision {precision!r} is unknown", where="target.precision", fix="use bf16 or f32")
-        if batch < 1:
-            raise InputError(f"batch {batch} is too small", where="target.batch", fix="use 1 or more")
+        super().__init__(name, precision, batch)
         weights = digest_of_weights(folder)
         engine = f"transformers {version('transformers')} torch {version('torch')}"
         kind = device.split(":")[0]
-        self.name = name
         self.fingerprint = f"transformers-{precision}-{digest_text(f'{weights} {engine} {precision} {kind}')[:16]}"
         self._folder, self._precision, self._batch, self._device = folder, precision, batch, device
-        self._lock = threading.RLock()
-        self._model: Any = None
-        self._tokenizer: Any = None
 
     def complete(self, requests: Sequence[Request]) -> list[Completion | Failure]:
         """Answer requests together, equal ones once; same length and order as given.
@@ -143,17 +135,6 @@ class TransformersTarget:
                 for number, request in enumerate(requests)
             ]
 
-    def count_tokens(self, request: Request) -> int:
-        """Prompt tokens of a request, template included; exact."""
-        with self._lock:
-            self._open_tokenizer()
-            return len(self._prompt_ids(request))
-
-    def close(self) -> None:
-        """Free the model. A later call loads it again."""
-        with self._lock:
-            self._model = self._tokenizer = None
-
     def _open_tokenizer(self) -> None:
         if self._tokenizer is None:
             from transformers import AutoTokenizer
@@ -162,7 +143,7 @@ class TransformersTarget:
 
     def _open(self) -> None:
         self._open_tokenizer()
-        if self._model is not None:
+        if self._engine is not None:
             return
         import torch
         from transformers import AutoModelForCausalLM
@@ -175,7 +156,7 @@ class TransformersTarget:
             )
         dtype = torch.bfloat16 if self._precision == "bf16" else torch.float32
         model: Any = AutoModelForCausalLM.from_pretrained(self._folder, dtype=dtype, local_files_only=True)
-        self._model = model.to(self._device).eval()
+        self._engine = model.to(self._device).eval()
 
     def _serve(self, requests: list[Request]) -> list[Answer]:
         answers: list[Answer] = [context_is_full()] * len(requests)
@@ -217,7 +198,7 @@ class TransformersTarget:
         with torch.inference_mode():
             while live:
                 positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-                output = self._model(
+                output = self._engine(
                     input_ids=ids,
                     attention_mask=mask,
                     position_ids=positions,
@@ -268,7 +249,9 @@ class TransformersTarget:
         keep = max(tail for _, tail in jobs) + 1
         with torch.inference_mode():
             positions = (mask.cumsum(-1) - 1).clamp(min=0)
-            logits = self._model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=keep).logits
+            logits = self._engine(
+                input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=keep
+            ).logits
             logprobs = logits[:, :-1].float().log_softmax(-1)
             targets = ids[:, -logprobs.shape[1] :, None]
             tokens = logprobs.gather(-1, targets)[:, :, 0].cpu()
@@ -293,12 +276,11 @@ class TransformersTarget:
                 f"the device {self._device} ran out of memory", where=self.name, fix="set a smaller target.batch"
             ) from error
 
-    def _prompt_ids(self, request: Request) -> list[int]:
-        if isinstance(request.prompt, str):
-            text = request.prompt
-        else:
-            text = self._tokenizer.apply_chat_template(chat_rows(request), tokenize=False, add_generation_prompt=True)
-        return self._encode(text) or [int(self._tokenizer.bos_token_id or self._end())]
+    def _template(self, rows: list[dict[str, str]]) -> str:
+        return str(self._tokenizer.apply_chat_template(rows, tokenize=False, add_generation_prompt=True))
+
+    def _begin(self) -> int:
+        return int(self._tokenizer.bos_token_id or self._end())
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
@@ -308,7 +290,7 @@ class TransformersTarget:
         return int(self._tokenizer.eos_token_id)
 
     def _context(self) -> int:
-        return int(self._model.config.max_position_embeddings)
+        return int(self._engine.config.max_position_embeddings)
 
 
 def _sample(scores: Any, top_p: float, generator: Any) -> int:

@@ -14,7 +14,6 @@ a full step of the rounding error that is left.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,8 @@ from luthier.reward import RewardValue
 from luthier.target import Usage
 from luthier.training import checkpoint
 from luthier.training.bill import Bill, Updates, paying
-from luthier.training.resume import ResumeFolder, quiet
 from luthier.training.sampler import Sample, Sampler
+from luthier.training.session import TrainingSession
 
 if TYPE_CHECKING:
     import torch
@@ -139,16 +138,10 @@ def train(
     Returns:
         The curve: one row per step with reward, shares of valid and correct samples, flat groups, KL, length.
     """
-    checkpoint.quiet_libraries()
-    import torch
+    session = TrainingSession(base, settings, seed=seed, scratch=scratch, bill=bill)
     from datasets import Dataset
-    from transformers import set_seed
 
-    set_seed(seed)
-    model, tokenizer = checkpoint.load(base, precision=settings.precision)
-    trainable = checkpoint.train_last_layers(model, settings.layers)
-    sampler = Sampler(model, tokenizer, max_tokens=max_tokens, temperature=settings.temperature)
-    resume = ResumeFolder(scratch)
+    sampler = Sampler(session.model, session.tokenizer, max_tokens=max_tokens, temperature=settings.temperature)
     order, rates = list(prompts), dict[str, float]()
     if settings.probe_samples:
         order, rates = choose_questions(
@@ -157,42 +150,21 @@ def train(
     if not order:
         raise InputError("no training questions are left", where="reinforce", fix="raise questions.train")
     schedule = question_schedule(order, settings.steps * settings.questions)
-    data = Dataset.from_list([{"prompt": prompts[question], "question": question} for question in schedule])
-    updates = Updates(bill)
     trainer = _trainer_class()(
-        model=model,
-        args=_config(settings, resume, seed, max_tokens, cpu=not torch.cuda.is_available()),
-        train_dataset=data,
-        processing_class=tokenizer,
-        reward_funcs=[_reward_function(judge, settings.samples, updates)],
-        rollout_func=_rollout(sampler, settings.samples, seed, bill, updates),
-        callbacks=[updates.callback(), *resume.callbacks(report)],
+        model=session.model,
+        args=_config(session, settings, max_tokens),
+        train_dataset=Dataset.from_list([{"prompt": prompts[question], "question": question} for question in schedule]),
+        processing_class=session.tokenizer,
+        reward_funcs=[_reward_function(judge, settings.samples, session.updates)],
+        rollout_func=_rollout(sampler, settings.samples, seed, bill, session.updates),
+        callbacks=session.callbacks(report),
     )
     trainer.add_callback(_keeper(trainer, settings.milestones, scratch / KEPT, base, record))
-    trainer.bill, trainer.updates = bill, updates
+    trainer.bill, trainer.updates = bill, session.updates
     trainer.drop_flat_groups = settings.drop_flat_groups and settings.kl == 0.0
-    quiet(trainer)
-    try:
-        trainer.train(resume_from_checkpoint=resume.latest())
-    finally:
-        updates.end(whole=False)
-    curve = resume.curve(trainer.state.log_history)
-    record = {
-        **record,
-        "settings": settings.model_dump(),
-        "trainable_parameters": trainable,
-        "questions": len(order),
-        "solved_before": {question: rates[question] for question in sorted(rates)},
-        "curve": curve,
-    }
-    first = trainer.accelerator.is_main_process
-    checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), base, record, writes=first)
-    if first:
-        for step in settings.milestones:
-            # Copied, not moved: whoever is killed here still has them when it goes on.
-            shutil.copytree(scratch / KEPT / str(step), out / KEPT / str(step))
-        resume.clear()
-    return curve
+    solved = {question: rates[question] for question in sorted(rates)}
+    kept = {f"{KEPT}/{step}": scratch / KEPT / str(step) for step in settings.milestones}
+    return session.run(trainer, out, record, {"questions": len(order), "solved_before": solved}, kept)
 
 
 def _keeper(trainer: Any, milestones: Sequence[int], folder: Path, base: Path, record: Mapping[str, Any]) -> Any:
@@ -209,12 +181,12 @@ def _keeper(trainer: Any, milestones: Sequence[int], folder: Path, base: Path, r
     return Keeper()
 
 
-def _config(settings: ReinforceParams, resume: ResumeFolder, seed: int, max_tokens: int, *, cpu: bool) -> Any:
+def _config(session: TrainingSession, settings: ReinforceParams, max_tokens: int) -> Any:
     from trl import GRPOConfig
 
     passes = settings.questions * settings.samples // settings.batch
     return GRPOConfig(
-        output_dir=str(resume.folder),
+        **session.arguments(),
         per_device_train_batch_size=settings.batch,
         gradient_accumulation_steps=passes,
         steps_per_generation=passes,
@@ -222,7 +194,6 @@ def _config(settings: ReinforceParams, resume: ResumeFolder, seed: int, max_toke
         num_iterations=1,
         max_steps=settings.steps,
         max_completion_length=max_tokens,
-        learning_rate=settings.learning_rate,
         lr_scheduler_type="constant",
         temperature=settings.temperature,
         beta=settings.kl,
@@ -231,18 +202,7 @@ def _config(settings: ReinforceParams, resume: ResumeFolder, seed: int, max_toke
         loss_type="dapo",
         mask_truncated_completions=False,
         shuffle_dataset=False,
-        bf16=settings.precision == "autocast_bf16",
-        use_cpu=cpu,
-        gradient_checkpointing=False,
-        seed=seed,
-        data_seed=seed,
-        logging_steps=1,
-        save_strategy="steps",
         save_steps=settings.save_every,
-        save_total_limit=1,
-        report_to=[],
-        disable_tqdm=True,
-        deepspeed=settings.deepspeed or None,
     )
 
 

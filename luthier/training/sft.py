@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from luthier.params import SftParams
-from luthier.training import checkpoint
 from luthier.training.bill import Bill, Updates
-from luthier.training.resume import ResumeFolder, quiet
+from luthier.training.resume import ResumeFolder
+from luthier.training.session import TrainingSession
 
 PROMPT, COMPLETION = "prompt", "completion"
 
@@ -54,70 +54,33 @@ def train(
     Returns:
         The curve: one row per logged step with loss, learning rate, mean token accuracy and entropy.
     """
-    checkpoint.quiet_libraries()
-    import torch
+    session = TrainingSession(base, settings, seed=seed, scratch=scratch, bill=bill)
     from datasets import Dataset
-    from transformers import set_seed
     from trl import SFTConfig
 
-    set_seed(seed)
-    model, tokenizer = checkpoint.load(base, precision=settings.precision)
-    trainable = checkpoint.train_last_layers(model, settings.layers)
-    data = Dataset.from_list([{PROMPT: row.prompt, COMPLETION: row.completion} for row in rows])
-    resume = ResumeFolder(scratch)
     device_batch = max(size for size in range(1, 17) if settings.batch % size == 0)
     config = SFTConfig(
-        output_dir=str(resume.folder),
+        **session.arguments(),
         per_device_train_batch_size=device_batch,
         gradient_accumulation_steps=settings.batch // device_batch,
-        learning_rate=settings.learning_rate,
         num_train_epochs=settings.epochs,
         lr_scheduler_type="linear",
         warmup_steps=0,
-        bf16=settings.precision == "autocast_bf16",
-        use_cpu=not torch.cuda.is_available(),
-        gradient_checkpointing=False,
         packing=False,
         completion_only_loss=True,
         max_length=None,  # a cut row would lose its harness, which stands last
-        seed=seed,
-        data_seed=seed,
-        logging_steps=1,
-        save_strategy="steps",
-        save_steps=max(10, resume.interval(len(rows), settings.batch, settings.epochs)),
-        save_total_limit=1,
-        report_to=[],
-        disable_tqdm=True,
+        save_steps=max(10, ResumeFolder.interval(len(rows), settings.batch, settings.epochs)),
         dataloader_num_workers=0,
-        deepspeed=settings.deepspeed or None,
     )
-    updates = Updates(bill)
     trainer = _trainer_class()(
-        model=model,
+        model=session.model,
         args=config,
-        train_dataset=data,
-        processing_class=tokenizer,
-        callbacks=[updates.callback(), *resume.callbacks(report)],
+        train_dataset=Dataset.from_list([{PROMPT: row.prompt, COMPLETION: row.completion} for row in rows]),
+        processing_class=session.tokenizer,
+        callbacks=session.callbacks(report),
     )
-    trainer.updates = updates
-    quiet(trainer)
-    try:
-        trainer.train(resume_from_checkpoint=resume.latest())
-    finally:
-        updates.end(whole=False)
-    curve = resume.curve(trainer.state.log_history)
-    record = {
-        **record,
-        "settings": settings.model_dump(),
-        "trainable_parameters": trainable,
-        "rows": len(rows),
-        "curve": curve,
-    }
-    first = trainer.accelerator.is_main_process
-    checkpoint.save(out, trainer.accelerator.unwrap_model(trainer.model), base, record, writes=first)
-    if first:
-        resume.clear()
-    return curve
+    trainer.updates = session.updates
+    return session.run(trainer, out, record, {"rows": len(rows)})
 
 
 def _trainer_class() -> Any:

@@ -117,6 +117,15 @@ def test_the_width_bounds_a_wave_and_changes_no_row(store, tmp_path):
     assert rows(narrow) == rows(wide)
 
 
+def test_progress_moves_within_a_wave_and_counts_every_answer(store):
+    """Five runs of three calls each, two at a time in the engine: every wave is told in three parts."""
+    jobs = [Job(CHAIN, question(number)) for number in range(5)]
+    seen = []
+    execute(jobs, score, meter(store, chunk=2), progress=seen.append)
+    assert [state.calls for state in seen] == [0, 2, 4, 5, 5, 7, 9, 10, 10, 12, 14, 15, 15]
+    assert [state.done for state in seen] == [0] * 12 + [5]
+
+
 def test_stored_executions_are_not_run_and_cost_nothing(store):
     jobs = [Job(CHAIN, question(number)) for number in range(3)]
     first = meter(store, run="one")

@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 
 import pytest
@@ -36,6 +37,19 @@ def test_progress_is_one_line_on_a_terminal_and_plain_lines_elsewhere():
     assert lines[-1] == "grid: 200/200 done, 10 cached, 0 failed, 1,000 tokens"
     assert "left" in lines[1]
     assert "\r" not in file.text
+
+
+def test_a_long_wave_is_told_once_a_minute_in_a_file_and_at_once_on_a_terminal():
+    """Nothing is done for four minutes but calls are answered every twenty seconds; the clock is read once a state."""
+    seconds = [0.0]
+    for terminal, told in ((False, [3, 6, 9, 12]), (True, list(range(1, 13)))):
+        screen = Screen(terminal)
+        bar = ProgressBar("grid", screen, clock=lambda: seconds[0])
+        for number in range(13):
+            bar(Progress(512, calls=100 * number))
+            seconds[0] += 20.0
+        shown = [int(calls.replace(",", "")) for calls in re.findall(r"([\d,]+) calls answered", screen.text)]
+        assert shown == [100 * number for number in told]
 
 
 def test_the_first_ctrl_c_asks_and_the_second_interrupts(tmp_path):
