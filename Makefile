@@ -7,7 +7,7 @@ TORCH_INDEX ?=
 QUIET := DVC_NO_ANALYTICS=1 DO_NOT_TRACK=1 PREFECT_SERVER_ANALYTICS_ENABLED=false MLFLOW_DISABLE_TELEMETRY=true \
 	HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: install run test test-fast check format ui lock clean
+.PHONY: install run compare test test-fast check format ui lock clean
 install: $(VENV)/.installed ## install the locked environment into .venv
 
 $(VENV)/.installed: requirements/embedded.lock pyproject.toml
@@ -20,7 +20,10 @@ $(VENV)/.installed: requirements/embedded.lock pyproject.toml
 	touch $@
 
 run: install ## rebuild everything: questions, grid, teacher rows, SFT, RL, evaluation, report
-	$(QUIET) dvc repro
+	$(QUIET) dvc repro report
+
+compare: install ## train under every seed, run every search, compare them at equal total budgets (hours)
+	$(QUIET) dvc repro compare
 
 test: install ## lint, types, fences, unit tests, and the whole pipeline once on the real embedded model
 	$(MAKE) --no-print-directory check
