@@ -66,6 +66,14 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("model")
     verify.set_defaults(run=_verify)
 
+    contest = nouns.add_parser("compare", help="learned methods and searches at equal total budgets, from built runs")
+    contest.add_argument("folder", nargs="?", type=Path, default=Path("data/compare/contenders"))
+    contest.add_argument("--baseline", default="target_alone", help="method that the others are compared with")
+    contest.add_argument("--unit", default="price", choices=("price", "tokens", "seconds"), help="of spend")
+    contest.add_argument("--resamples", type=int, default=2000)
+    contest.add_argument("--page", type=Path, help="also write the page to this file")
+    contest.set_defaults(run=_compare)
+
     ledger = nouns.add_parser("ledger", help="what was spent, by account, role, method and phase")
     ledger.set_defaults(run=_ledger)
     store = nouns.add_parser("store", help="the record of calls and executions").add_subparsers(required=True)
@@ -152,6 +160,28 @@ def _verify(arguments: argparse.Namespace) -> int:
     verification = verify(arguments.model, say=print)
     print(verification.render())
     return 0 if verification.identical else 1
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from luthier.contender import read_contenders
+    from luthier.contest import compare
+    from luthier.files import write_atomically
+    from luthier.question import read_questions
+    from luthier.report.comparison_page import render_comparison
+    from luthier.report.comparison_summary import lines
+
+    if not arguments.folder.is_dir():
+        raise InputError("nothing was compared yet", where=str(arguments.folder), fix="run `make compare` first")
+    contenders = read_contenders(arguments.folder)
+    comparison = compare(contenders, arguments.baseline, unit=arguments.unit, resamples=arguments.resamples)
+    if arguments.page is not None:
+        files = [
+            path for path in map(Path, ("data/questions/test.jsonl", "data/questions/held_out.jsonl")) if path.exists()
+        ]
+        questions = [question for path in files for question in read_questions(path)]
+        write_atomically(arguments.page, render_comparison(comparison, contenders, questions))
+    print("\n".join(lines(comparison)))
+    return 0
 
 
 def _ledger(_: argparse.Namespace) -> int:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from luthier.budget import Amount
-from luthier.comparison import Interval
 from luthier.contender import Allowance, Contender, Kind, Point, Spend, Trial, Unit, write_contender
-from luthier.contest import Comparison, compare
+from luthier.contest import compare
 from luthier.errors import HarnessError, InputError
 from luthier.execute import InvalidHarness, Job
 from luthier.execution import Execution
@@ -25,6 +24,7 @@ from luthier.methods import card
 from luthier.params import TargetParams
 from luthier.question import read_questions
 from luthier.report.comparison_page import render_comparison
+from luthier.report.comparison_summary import lines, table
 from luthier.target import Target, Usage
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
@@ -68,7 +68,7 @@ def work(bench: Workbench, options: Options) -> None:
     comparison = compare(contenders, BASELINE, unit=unit, resamples=settings.resamples)
     write_json(OUT / "table.json", table(comparison))
     write_atomically(PAGE, render_comparison(comparison, contenders, stage.questions))
-    print(render(comparison))
+    print("\n".join(lines(comparison)))
 
 
 @dataclass(frozen=True)
@@ -281,47 +281,6 @@ class Stage:
     def _run(self, jobs: Sequence[Job], label: str, target: Target | None = None) -> list[Execution]:
         meter = self._bench.meter("target", "test", split="test", target=target)
         return self._bench.execute(jobs, meter, f"compare {label}", quiet=True)
-
-
-def table(comparison: Comparison) -> dict[str, Any]:
-    """The figures of the page as JSON, for `dvc metrics` and the README."""
-    return {
-        "unit": comparison.unit,
-        "warnings": list(comparison.warnings),
-        "budgets": {
-            group.budget_name: {
-                item.method: {
-                    "score": item.score.mean,
-                    "low": item.score.low,
-                    "high": item.score.high,
-                    "equal_weight": item.equal_weight,
-                    "seeds": len(item.seeds),
-                    "spent": item.before_use,
-                    "per_use": item.use_cost,
-                    "unseen_families": item.unseen.mean if item.unseen else None,
-                }
-                for item in group.standings
-            }
-            for group in comparison.groups
-        },
-    }
-
-
-def render(comparison: Comparison) -> str:
-    """The standings as aligned lines."""
-    lines = []
-    for group in comparison.groups:
-        lines.append(f"compare: {group.task}, {group.budget_name}, {group.questions} questions")
-        for item in group.standings:
-            lines.append(
-                f"  {item.label:32} {_percent(item.score)} spent {item.before_use:.6g} a use {item.use_cost:.3g}"
-                f" {comparison.unit}"
-            )
-    return "\n".join([*lines, *comparison.warnings])
-
-
-def _percent(score: Interval) -> str:
-    return f"{score.mean:6.1%} [{score.low:.1%}, {score.high:.1%}]"
 
 
 def _within(allowance: Allowance, spent: Amount, trained: Amount) -> bool:
