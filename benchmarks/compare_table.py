@@ -19,7 +19,7 @@ LEARNED = "mas_architect"
 
 
 def markdown(comparison: Comparison) -> str:
-    """One row for each contender: score and spend under every budget, price of a use, break-even uses, unseen families."""
+    """One row for each contender: score and spend under every budget, price of uses, break-even, unseen families."""
     groups = comparison.groups
     last = groups[-1]
     head = ["", *(f"at {_usd(group)}" for group in groups), "a thousand uses", "break-even", "unseen families"]

@@ -5,13 +5,17 @@ strongest that we know for the embedded default, and holds what a prompt need no
 
 * `mixed`: `route` names tools, guards read that word alone (never the question), an argument module copies what a
   tool cannot find in the question by itself, `judge` answers where no tool helps. `gcd`, `lcm` and `weekday` read
-  their numbers and dates out of the question, so they have no argument module.
+  their numbers and dates out of the question, so they have no argument module. A guard takes the tool's name or
+  the word that questions use for it ("reverse", "backward"): a small router copies words better than it maps them.
 * `twohop`: retrieve with the question's own words, ask for the second query, retrieve, read the answer.
-* `explained`: the explanation first, then the queue.
+* `explained`: the explanation first, then the queue; what is scored is the queue alone.
 * `hotpotqa`: the sentences that matter first, then the answer; the paragraphs stand in the question.
 * every other task: one module that answers.
 
 None carries demonstrations: those are what searches look for, and `BootstrapFewShot` drops what a program brings.
+Where the embedded default cannot begin without seeing the form, the instruction shows it in its own text: for `route`
+a line for each tool and two chains, for `twohop` and `explained` one or two invented cases that are no questions of
+the task. So some runs succeed from the start, and their traces can become demonstrations.
 """
 
 from __future__ import annotations
