@@ -14,7 +14,7 @@ strongest that we know for the embedded default, and holds what a prompt need no
 
 None carries demonstrations: those are what searches look for, and `BootstrapFewShot` drops what a program brings.
 Where the embedded default cannot begin without seeing the form, the instruction shows it in its own text: for `route`
-a line for each tool and two chains, for `twohop` and `explained` one or two invented cases that are no questions of
+a line for most tools and three chains, for `twohop` and `explained` one or two invented cases that are no questions of
 the task. So some runs succeed from the start, and their traces can become demonstrations.
 """
 
