@@ -22,7 +22,7 @@ class ScopeParams(Section):
 
     demonstrations: bool = Field(default=True, description="demonstrations may change too, not instructions alone")
     feedback: Literal["score", "text", "trace"] = "trace"
-    max_characters: int = Field(default=600, ge=1, description="longest instruction of a module")
+    max_characters: int = Field(default=2000, ge=1, description="longest instruction of a module")
 
 
 class ProposingParams(Section):

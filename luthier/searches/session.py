@@ -78,7 +78,8 @@ class Session:
         validated: Every fully validated candidate by its digest.
 
     Raises:
-        InputError: an empty or mixed question set, a component of the scope that does not exist, a paid ledger.
+        InputError: an empty or mixed question set, a component of the scope that does not exist or is longer than
+            the scope allows, a paid ledger.
     """
 
     def __init__(
@@ -97,8 +98,7 @@ class Session:
     ) -> None:
         require_alone(ledger)
         _check_questions(train, validation)
-        for name in scope.components:
-            seed_candidate.text(name)
+        _check_start(seed_candidate, scope)
         self.start, self.scope, self.seed = seed_candidate, scope, seed
         self.train, self.validation = tuple(train), tuple(validation)
         self.best: Candidate = seed_candidate
@@ -332,6 +332,18 @@ def run(search: Search, session: Session) -> Result:
     except (SearchStopped, BudgetExhausted) as reason:
         return session.finish(str(reason))
     return session.finish("finished")
+
+
+def _check_start(start: Candidate, scope: Scope) -> None:
+    """Edits add to a text, so one that is too long at the start would have nearly all of them refused."""
+    for name in scope.components:
+        if len(start.text(name)) > scope.max_characters:
+            raise InputError(
+                f"field max_characters: {scope.max_characters}, but the text of {name!r} has {len(start.text(name))}"
+                " before any edit",
+                where="scope",
+                fix="raise it in the profile, field search.scope.max_characters, or shorten the text",
+            )
 
 
 def _check_questions(train: Sequence[Question], validation: Sequence[Question]) -> None:
