@@ -61,7 +61,7 @@ def work(bench: Workbench, options: Options) -> None:
         for seed in settings.seeds:
             contenders += stage.searched(search, seed)
     if settings.second_target is not None:
-        contenders += stage.transferred([item for item in contenders if item.kind != "fixed"], settings.second_target)
+        contenders += stage.transferred(contenders, settings.second_target)
     for contender in contenders:
         write_contender(OUT / "contenders", contender)
     unit: Unit = "price" if settings.unit == "price" else "tokens"
@@ -209,11 +209,14 @@ class Stage:
         return contenders
 
     def transferred(self, contenders: Sequence[Contender], settings: TargetParams) -> list[Contender]:
-        """The same harness texts on a second target: the other axis of generalisation."""
+        """The harness texts of the largest budget on a second target: the other axis of generalisation."""
+        largest = self._allowances()[-1]
         target = self._bench.opened(settings)
         questions = {question.id: question for question in self.questions}
         moved = []
         for item in contenders:
+            if item.budget != largest:
+                continue
             kind = card(item.method).kind
             jobs = [Job(_harness(kind, trial.harness), questions[trial.question], item.seed) for trial in item.trials]
             executions = self._run(jobs, f"{item.method}, second target", target)
