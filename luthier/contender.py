@@ -36,6 +36,11 @@ TRAINED_TOKEN = 3
 """Read tokens that one token of an update pass counts as (ours)."""
 
 
+def unit_label(unit: str) -> str:
+    """A unit of spend as print names it: a price is in USD."""
+    return "USD" if unit == "price" else unit.replace("_", " ")
+
+
 def measure(amount: Amount, unit: Unit, trained: Amount = Amount()) -> float | None:  # noqa: B008 (frozen)
     """An amount in one unit, None when it is unknown.
 

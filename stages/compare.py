@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier.budget import Amount
-from luthier.contender import Allowance, Contender, Kind, Point, Spend, Trial, Unit, write_contender
+from luthier.contender import Allowance, Contender, Kind, Point, Spend, Trial, Unit, unit_label, write_contender
 from luthier.contest import compare
 from luthier.errors import HarnessError, InputError
 from luthier.execute import InvalidHarness, Job
@@ -226,7 +226,7 @@ class Stage:
 
     def _allowances(self) -> list[Allowance]:
         budgets, unit = sorted(self._settings.budgets), self._settings.unit
-        shown = [f"{budget:g} {'USD' if unit == 'price' else unit}" for budget in budgets]
+        shown = [f"{budget:g} {unit_label(unit)}" for budget in budgets]
         # Numbered, because the page orders budgets by name.
         return [
             Allowance(f"{number}: {name}", unit, budget)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from luthier.errors import BudgetExhausted, LuthierError, TargetError
-from luthier.params import known_searches
 from luthier.progress import StopRequested
 from luthier.workbench import Workbench
 
@@ -34,8 +33,11 @@ def run_stage(
     argv: Sequence[str] | None = None,
     *,
     per_method: bool = False,
+    searches: bool = False,
 ) -> int:
     """Parse the command line, open the workbench, do the work; the exit status.
+
+    `per_method`: the command line names a method; one that learns, or with `searches` one that searches.
 
     Expected failures (wrong input, a server that is down, an exhausted budget, a stop) print one message
     that says what to do; anything else keeps its traceback.
@@ -49,10 +51,8 @@ def run_stage(
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         with Workbench(name, options.method) as bench:
-            if options.method in known_searches():
-                bench.params.searching(options.method)
-            elif options.method:
-                bench.params.method(options.method)
+            if per_method:
+                (bench.params.searching if searches else bench.params.method)(options.method)
             work(bench, options)
         return 0
     except StopRequested as stop:

@@ -244,4 +244,4 @@ def _countable(amount: Amount) -> Amount:
 
 
 if __name__ == "__main__":
-    raise SystemExit(run_stage("search", work, per_method=True))
+    raise SystemExit(run_stage("search", work, per_method=True, searches=True))

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
-from luthier.contender import TRAINED_TOKEN, Contender
+from luthier.contender import TRAINED_TOKEN, Contender, unit_label
 from luthier.contest import Comparison, Group, Standing
 from luthier.question import Question
 from luthier.report import comparison_tables as tables
@@ -129,7 +129,7 @@ def _answer(comparison: Comparison, contenders: Sequence[Contender]) -> Html:
     seeds = sorted({run.seed for run in contenders if run.kind != "fixed"})
     facts = (
         f"{count(len(contenders))} runs, {count(sum(len(run.trials) for run in contenders))} executions, seeds "
-        f"{', '.join(str(seed) for seed in seeds) or 'none'}. Spend is counted in {comparison.unit}."
+        f"{', '.join(str(seed) for seed in seeds) or 'none'}. Spend is counted in {unit_label(comparison.unit)}."
     )
     return section(
         "answer",
@@ -145,11 +145,7 @@ def _sentence(group: Group, class_: str | None) -> Html:
     best = {kind: _best(group, kind) for kind in ("learned", "searched", "fixed")}
     shown = [item for item in best.values() if item is not None]
     where = f"On {count(group.questions)} questions of {group.task}"
-    where += (
-        f", each within {compact(group.budget.limit or 0)} {group.budget.unit.replace('_', ' ')}"
-        if group.budget
-        else ""
-    )
+    where += f", each within {compact(group.budget.limit or 0)} {unit_label(group.budget.unit)}" if group.budget else ""
     said = [
         join("the best ", f"{item.kind} one, ", element("strong", f"{item.label}, scores {estimate(item.score)}"))
         for item in shown
@@ -194,7 +190,7 @@ def _standings(comparison: Comparison, colours: Colours) -> Html:
 
 
 def _break_even(comparison: Comparison, colours: Colours) -> Html:
-    plots = [use_plot(group, comparison.unit, colours) for group in comparison.groups]
+    plots = [use_plot(group, unit_label(comparison.unit), colours) for group in comparison.groups]
     rows = any(group.crossings for group in comparison.groups)
     return section(
         "break-even",
@@ -205,7 +201,11 @@ def _break_even(comparison: Comparison, colours: Colours) -> Html:
 
 
 def _costs(comparison: Comparison, colours: Colours) -> Html:
-    plots = [draw(group, comparison.unit, colours) for group in comparison.groups for draw in (spend_plot, front_plot)]
+    plots = [
+        draw(group, unit_label(comparison.unit), colours)
+        for group in comparison.groups
+        for draw in (spend_plot, front_plot)
+    ]
     return section(
         "costs",
         "Score against spend, and against price per use",

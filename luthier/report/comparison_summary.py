@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from luthier.comparison import Interval
+from luthier.contender import unit_label
 from luthier.contest import Comparison
 from luthier.report.comparison_tables import verdict
 
@@ -37,7 +38,9 @@ def lines(comparison: Comparison) -> list[str]:
     """The standings of each task and budget, the uses from which a learned method pays off, and the warnings."""
     text: list[str] = []
     for group in comparison.groups:
-        text.append(f"{group.task}, budget {group.budget_name}, {group.questions} questions, in {comparison.unit}")
+        text.append(
+            f"{group.task}, budget {group.budget_name}, {group.questions} questions, in {unit_label(comparison.unit)}"
+        )
         text += [
             f"  {item.label:36} {_percent(item.score)}  before use {item.before_use:.4g}, a use {item.use_cost:.3g}"
             for item in group.standings

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from luthier.budget import Amount
 from luthier.comparison import BreakEven, Difference, Interval
-from luthier.contender import BEFORE_USE, Contender, Spend, Unit, measure
+from luthier.contender import BEFORE_USE, Contender, Spend, Unit, measure, unit_label
 from luthier.contest import Comparison, Group, Standing
 from luthier.report.charts import difference_bar, interval_bar, outcome_bar
 from luthier.report.comparison_charts import Colours, compact
@@ -44,8 +44,8 @@ def standings(comparison: Comparison, colours: Colours) -> Html:
         Column("equal weight", numeric=True),
         Column("seeds, lowest to highest", numeric=True),
         Column("outcomes"),
-        Column(f"{comparison.unit} before use", numeric=True),
-        Column(f"{comparison.unit} per use", numeric=True),
+        Column(f"{unit_label(comparison.unit)} before use", numeric=True),
+        Column(f"{unit_label(comparison.unit)} per use", numeric=True),
         Column("against the baseline, points", numeric=True),
         Column("rescued / regressed", numeric=True),
     ]
@@ -53,7 +53,7 @@ def standings(comparison: Comparison, colours: Colours) -> Html:
     questions = sum({group.task: group.questions for group in comparison.groups}.values())
     said = (
         f"{count(questions)} test questions; baseline {label_of(comparison, comparison.baseline)}; "
-        f"spend in {comparison.unit}, as if alone"
+        f"spend in {unit_label(comparison.unit)}, as if alone"
     )
     return sortable(said, columns, rows, wide=True)
 
@@ -117,8 +117,8 @@ def break_evens(comparison: Comparison) -> Html:
         Column("against"),
         *_place_columns(comparison),
         Column("costs less"),
-        Column(f"more {comparison.unit} before use", numeric=True),
-        Column(f"{comparison.unit} saved per use", numeric=True),
+        Column(f"more {unit_label(comparison.unit)} before use", numeric=True),
+        Column(f"{unit_label(comparison.unit)} saved per use", numeric=True),
         Column("resamples that agree", numeric=True),
         Column("score, points", numeric=True),
     ]
@@ -280,7 +280,7 @@ def conditions(comparison: Comparison) -> Html:
 def bills(comparison: Comparison) -> Html:
     """Spend by account and role, mean over seeds, as if alone and as paid."""
     columns = [Column("contender"), *_place_columns(comparison), Column("account"), Column("role")]
-    columns += [Column(f"{comparison.unit}, as if alone", numeric=True), Column("paid", numeric=True)]
+    columns += [Column(f"{unit_label(comparison.unit)}, as if alone", numeric=True), Column("paid", numeric=True)]
     columns += [Column("calls, as if alone", numeric=True), Column("rollouts", numeric=True), Column("in the budget")]
     rows = []
     for group in comparison.groups:
