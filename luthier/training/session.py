@@ -104,4 +104,6 @@ class TrainingSession:
                 # Copied, not moved: whoever is killed here still has them when it goes on.
                 shutil.copytree(folder, out / place)
             self.resume.clear()
+        # Nobody leaves while another still gathers, or goes on before the checkpoint is there.
+        trainer.accelerator.wait_for_everyone()
         return curve

@@ -64,9 +64,7 @@ def train(phase: str, base: Path, folder: Path, config: Path | str = "", precisi
     """A training in processes of its own, for DeepSpeed's state is the process's; the weights that it saved."""
     from safetensors.torch import load_file
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -88,6 +86,15 @@ def train(phase: str, base: Path, folder: Path, config: Path | str = "", precisi
     said = [process.communicate(timeout=600)[0] for process in ranks]
     assert [process.returncode for process in ranks] == [0] * processes, "\n".join(said)[-4000:]
     return load_file(folder / "out" / "model.safetensors")
+
+
+def free_port() -> int:
+    """A port below those that the system hands out, for nobody may take it while the processes start."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise AssertionError("no free port")
 
 
 def furthest(weights, others) -> float:
