@@ -179,10 +179,23 @@ class Stage:
         return contenders
 
     def searched(self, method: str, seed: int) -> list[Contender]:
-        """A search under every budget, with one of its seeds; its programs run on the test questions now."""
-        result, about = _json(SEARCH / method / str(seed) / "result.json"), card(method)
+        """A search under every budget, with one of its seeds; its programs run on the test questions now.
+
+        Raises:
+            InputError: it was searched under other budgets, or could spend nothing within one.
+        """
+        path, about = SEARCH / method / str(seed) / "result.json", card(method)
+        result = _json(path)
+        self._check_budgets(path, method, result)
         contenders = []
         for allowance, stand in zip(self._allowances(), result["stands"], strict=True):
+            if not allowance.used(Amount(**stand["spent"])):
+                raise InputError(
+                    f"field compare.budgets: {allowance.limit:g} {allowance.unit} pays for no step of {method}"
+                    f" with seed {seed}",
+                    where=f"profiles/{self._bench.params.ask.profile}.yaml",
+                    fix=f"raise the budget: `python -m stages.search --dry-run --method {method}` says what one takes",
+                )
             program = _harness("program", stand["program"])
             # Of a smaller budget only the sum is known, and nothing of what a warm store had saved by then.
             spent = Spend("search", result["roles"], Amount(**stand["spent"]), None)
@@ -223,6 +236,17 @@ class Stage:
             trials = tuple(replace(t, execution=e) for t, e in zip(item.trials, executions, strict=True))
             moved.append(replace(item, target=target.fingerprint, trials=trials))
         return moved
+
+    def _check_budgets(self, path: Path, method: str, result: Mapping[str, Any]) -> None:
+        """A stand belongs to the budget that it was read at."""
+        asked = (self._settings.unit, sorted(self._settings.budgets))
+        found = (result["unit"], [stand["budget"] for stand in result["stands"]])
+        if found != asked:
+            raise InputError(
+                f"field stands: searched under {found[1]} {found[0]}, compared under {asked[1]} {asked[0]}",
+                where=str(path),
+                fix=f"run `dvc repro search@{method}`",
+            )
 
     def _allowances(self) -> list[Allowance]:
         budgets, unit = sorted(self._settings.budgets), self._settings.unit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,3 +36,31 @@ def project(tmp_path, monkeypatch) -> Callable[..., Path]:
         return tmp_path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory) -> Path:
+    """The questions of the project of `tests.stages.search_world`, drawn once."""
+    from stages import questions
+    from stages.entry import run_stage
+    from tests.stages.search_world import write_project
+
+    folder = write_project(tmp_path_factory.mktemp("drawn"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert run_stage("questions", questions.work, []) == 0
+    return folder / "data" / "questions"
+
+
+@pytest.fixture
+def begin(drawn, tmp_path, monkeypatch) -> Callable[..., Path]:
+    """A function (name, ask=, profile=) that makes a project with these questions the working directory."""
+    from tests.stages.search_world import SEARCH_ASK, SEARCH_PROFILE, write_project
+
+    def make(name: str = "project", ask: str = SEARCH_ASK, profile: str = SEARCH_PROFILE) -> Path:
+        folder = write_project(tmp_path / name, ask, profile)
+        shutil.copytree(drawn, folder / "data" / "questions", dirs_exist_ok=True)
+        monkeypatch.chdir(folder)
+        return folder
+
+    return make

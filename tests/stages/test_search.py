@@ -1,4 +1,4 @@
-"""The stages `search` and `compare`: what they write, when they end, and one clear message for each bad input."""
+"""The stage `search`: what it writes, when it ends, how it goes on, and one clear message for each bad input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from luthier.harnesses.task_programs import PROGRAM_TASKS, SINGLE, program_for, 
 from luthier.params import load_params
 from luthier.targets.scripted import Fault
 from luthier.workbench import Workbench
-from stages import questions, search
+from stages import search
 from stages.entry import run_stage
 from tests.stages.search_world import (
     SEARCH_ASK,
@@ -25,33 +25,9 @@ from tests.stages.search_world import (
     log,
     result,
     search_landscape,
-    write_project,
 )
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory) -> Path:
-    """The questions, drawn once."""
-    folder = write_project(tmp_path_factory.mktemp("drawn"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        assert run_stage("questions", questions.work, []) == 0
-    return folder / "data" / "questions"
-
-
-@pytest.fixture
-def begin(drawn, tmp_path, monkeypatch):
-    """A function (name, ask=, profile=): makes a project with drawn questions and nothing else the working folder."""
-
-    def make(name: str = "project", ask: str = SEARCH_ASK, profile: str = SEARCH_PROFILE) -> Path:
-        folder = write_project(tmp_path / name, ask, profile)
-        shutil.copytree(drawn, folder / "data" / "questions", dirs_exist_ok=True)
-        monkeypatch.chdir(folder)
-        return folder
-
-    return make
 
 
 def run(method: str, *arguments: str) -> int:
@@ -66,7 +42,7 @@ def message(capsys, method: str, *arguments: str) -> str:
     return said[0]
 
 
-# --- search: what it writes ------------------------------------------------------------------------------------
+# --- what it writes ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", SEARCHES)
@@ -126,7 +102,7 @@ def test_a_dry_run_says_what_one_validation_needs_and_spends_nothing(begin, caps
     assert bill("gepa") == []
 
 
-# --- search: budgets -------------------------------------------------------------------------------------------
+# --- budgets -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", SEARCHES)
@@ -193,7 +169,7 @@ def test_a_budget_smaller_than_one_validation_leaves_the_program_as_it_starts(be
         assert f"search: {method} 17 ended" in capsys.readouterr().out
 
 
-# --- search: resume --------------------------------------------------------------------------------------------
+# --- resume --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", SEARCHES)
@@ -210,7 +186,7 @@ def test_a_search_whose_machine_breaks_anywhere_ends_as_if_it_had_not(begin, met
     assert (digest_folder(search.OUT), bill(method)) == whole
 
 
-# --- search: bad input -----------------------------------------------------------------------------------------
+# --- bad input -----------------------------------------------------------------------------------------
 
 
 def test_no_budget_is_refused_before_anything_is_spent(begin, capsys):
