@@ -55,7 +55,7 @@ def standings() -> list[dict[str, Any]]:
             for budget, methods in table["budgets"].items()
             for method, figures in methods.items()
         ]
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"cannot read the comparison ({error})", where=str(path), fix="run `dvc repro -f compare`"
         ) from error

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import yaml
+
+from luthier.errors import StoreError
 
 
 def copy_project(root: Path, folder: Path, *, profile: str, seed: int | None = None, store: Path | None = None) -> Path:
     """Copy every file that git knows or would take, choose profile and seed, share the prepared weights.
 
-    A folder that is already such a copy gets the files that changed since, so that DVC builds again what they
-    concern and nothing else.
+    A folder that is already such a copy gets the files that changed since and loses those that are gone, so that DVC
+    builds again what they concern and nothing else.
 
     Args:
         root: The project's folder.
@@ -25,9 +29,16 @@ def copy_project(root: Path, folder: Path, *, profile: str, seed: int | None = N
         store: A store whose answers a new copy starts with; None starts with nothing paid.
 
     Returns:
-        `folder`, a git checkout of its own with one commit for each time.
+        `folder`, a git checkout of its own with one commit for each time that something changed.
+
+    Raises:
+        StoreError: the store cannot be read.
     """
-    for name in _files(root):
+    names = _files(root)
+    if (folder / ".git").exists():
+        for name in sorted({*_files(folder)} - {*names}):
+            (folder / name).unlink()
+    for name in names:
         source, copy = root / name, folder / name
         if not copy.exists() or copy.read_bytes() != source.read_bytes():
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +53,7 @@ def copy_project(root: Path, folder: Path, *, profile: str, seed: int | None = N
         weights.mkdir(parents=True, exist_ok=True)
         (folder / ".cache" / "weights").symlink_to(weights)
         if store is not None:
-            shutil.copy2(store, folder / ".cache" / "store.sqlite")
+            _copy_store(store, folder / ".cache" / "store.sqlite")
     _commit(folder)
     return folder
 
@@ -75,6 +86,17 @@ def _files(root: Path) -> list[str]:
     return [name for name in listed if name and (root / name).is_file() and name not in ("dvc.lock", "params.yaml")] + [
         "params.yaml"
     ]
+
+
+def _copy_store(store: Path, copy: Path) -> None:
+    """Through SQLite: the newest answers of a store in use are not in its file yet."""
+    try:
+        with closing(sqlite3.connect(store)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"cannot copy the store ({error})", where=str(store), fix="run `luthier store repair`, or move it away"
+        ) from error
 
 
 def _commit(folder: Path) -> None:
