@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from luthier.cli import main
+from luthier.contender import Contender, write_contender
+from luthier.contest import compare
 from luthier.harnesses.configurations import pool
 from luthier.ledger import Amount, Context, Entry, Ledger, Price
+from luthier.question import Question, write_questions
+from luthier.report.comparison_summary import lines
 from luthier.store import Store
 from luthier.target import Usage
 from luthier.tasks import TASKS
@@ -51,6 +57,9 @@ def test_a_task_is_validated(capsys):
         (("graph", "check", "."), "cannot read the graph"),
         (("graph", "draw", "g.txt", "g.png"), "g.png: cannot draw a .png. Fix: use .svg or .mmd"),
         (("graph", "draw", "g.txt", "g"), "g: cannot draw a file without suffix. Fix: use .svg or .mmd"),
+        (("compare",), "data/compare/contenders: nothing was compared yet. Fix: run `make compare` first"),
+        (("compare", "none"), "none: nothing was compared yet"),
+        (("compare", "."), "no contender in this folder"),
         (("ledger",), ".cache/store.sqlite: there is no store yet. Fix: run a stage first"),
         (("store", "repair"), ".cache/store.sqlite: there is no store yet"),
     ],
@@ -115,6 +124,57 @@ def test_an_unknown_checkpoint_says_what_is_known(capsys, here):
     (here / "dvc.yaml").write_text("stages: {}\n")
     status, _, err = run(capsys, "lineage", "mas_architect/sft")
     assert (status, "no checkpoint 'mas_architect/sft'" in err) == (1, True)
+
+
+# --- compare ---------------------------------------------------------------------------------------------------
+
+
+def contest(folder: Path, **options) -> tuple[list[Contender], list[Question]]:
+    """A synthetic contest as the stage would leave it in a folder; its runs and questions."""
+    path = Path(__file__).parent / "report" / "synthetic_contest.py"
+    spec = importlib.util.spec_from_file_location("synthetic_contest", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    runs, questions = module.contest(seeds=(17,), size=12, **options)
+    for item in runs:
+        write_contender(folder, item)
+    return runs, questions
+
+
+def test_a_comparison_is_printed_again_from_its_files(capsys, here):
+    runs, _ = contest(here / "data" / "compare" / "contenders")
+    status, out, err = run(capsys, "compare", "--unit", "tokens", "--resamples", "100")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == lines(compare(runs, "target_alone", unit="tokens", resamples=100))
+    assert not (here / "reports").exists(), "no page unless it is asked for"
+
+
+def test_a_comparison_is_drawn_against_the_baseline_that_is_named(capsys, here):
+    _, questions = contest(here / "c")
+    write_questions(here / "data" / "questions" / "test.jsonl", questions[:6])
+    write_questions(here / "data" / "questions" / "held_out.jsonl", questions[6:])
+    page = here / "out" / "page.html"
+    options = ("--unit", "tokens", "--resamples", "100", "--page", str(page))
+    status, _, err = run(capsys, "compare", "c", "--baseline", "gepa", *options)
+    assert (status, err) == (0, "")
+    assert "12 test questions; baseline GEPA" in page.read_text()
+    assert "what is the answer to case" in page.read_text(), "the texts of the questions stand in the page"
+
+
+def test_a_comparison_that_cannot_be_made_is_one_message(capsys, here):
+    contest(here / "c", transfer=False)
+    status, out, err = run(capsys, "compare", "c", "--resamples", "100")
+    assert (status, out) == (1, "")
+    assert "unknown in price" in err
+    assert "Fix: state the price in the profile" in err
+    status, out, err = run(capsys, "compare", "c", "--unit", "tokens", "--baseline", "gpea", "--resamples", "100")
+    assert (status, out) == (1, "")
+    assert "baseline 'gpea' has no run" in err
+    broken = next((here / "c").glob("*.jsonl"))
+    broken.write_text("{")
+    status, out, err = run(capsys, "compare", "c", "--unit", "tokens")
+    assert (status, out) == (1, "")
+    assert broken.name in err
 
 
 # --- ledger and store ------------------------------------------------------------------------------------------
