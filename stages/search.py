@@ -113,7 +113,10 @@ def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Resul
 
 
 def _run_name(bench: Workbench, ground: Ground, seed: int) -> str:
-    """Equal for equal searches: what is asked of other stages does not start this one anew."""
+    """Equal for equal searches: what is asked of other stages does not start this one anew.
+
+    Another budget does, because a log and a ledger cannot go back; the store then has the answers of the one before.
+    """
     identity = {
         "settings": bench.params.searching(bench.method).model_dump(),
         "proposer": bench.params.profile.proposer and bench.params.profile.proposer.model_dump(),
@@ -123,6 +126,7 @@ def _run_name(bench: Workbench, ground: Ground, seed: int) -> str:
         "scope": asdict(ground.scope),
         "questions": [question.id for question in (*ground.train, *ground.validation)],
         "tariff": bench.tariff,
+        "budget": asdict(ground.budget),
     }
     digest = digest_text(json.dumps(identity, sort_keys=True))[:12]
     return f"search@{bench.method}/{seed}/{digest}"

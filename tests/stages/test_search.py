@@ -129,14 +129,21 @@ def test_the_calls_of_proposer_and_critic_stand_within_the_budget(begin, method)
 
 
 @pytest.mark.parametrize("method", SEARCHES)
-def test_a_larger_budget_goes_on_from_the_log_as_if_it_had_been_that_large(begin, method):
-    begin("whole", profile=budgets(20, 26, 300))
-    search_landscape(method)
-    whole = digest_folder(search.OUT)
-    for values in ((20,), (20, 26), (20, 26, 300)):
-        begin("grown", profile=budgets(*values))
+def test_another_budget_gives_what_it_gives_in_a_fresh_folder_and_pays_no_call_twice(begin, method):
+    """Raised or lowered, in a folder whose store holds the answers of the budgets before."""
+    whole = {}
+    for values in ((20, 26), (20, 26, 300)):
+        begin(f"fresh-{len(values)}", profile=budgets(*values))
         search_landscape(method)
-    assert digest_folder(search.OUT) == whole
+        whole[values] = digest_folder(search.OUT)
+    stored = []
+    for values in ((20, 26), (20, 26, 300), (20, 26)):
+        begin("changed", profile=budgets(*values))
+        search_landscape(method)
+        assert digest_folder(search.OUT) == whole[values]
+        with Workbench("search", method) as bench:
+            stored.append(bench.store.count("calls"))
+    assert stored[0] < stored[1] == stored[2]
 
 
 @pytest.mark.parametrize("method", SEARCHES)
