@@ -16,12 +16,12 @@ COLUMNS = {
     "reward": "reward",
     "valid": "valid",
     "correct": "correct",
-    "flat_groups": "frac_reward_zero_std",
+    "flat_groups": "flat_groups",
     "kl": "kl",
     "entropy": "entropy",
     "length": "completions/mean_length",
 }
-"""Column of `curves.csv` -> name in the trainer's log."""
+"""Column of `curves.csv` -> name in the trainer's log. TRL's own share of flat groups is of the whole batch under `scale: batch`."""
 
 
 @dataclass(frozen=True, slots=True)

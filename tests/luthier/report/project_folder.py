@@ -247,7 +247,7 @@ def train(runner, root) -> None:
             "completions/mean_length": round(24 - step / 5 + noise.random(), 3),
             "correct": round(min(1.0, 0.4 + step / 45 + 0.2 * noise.random()), 3),
             "entropy": round(0.4 * 0.97**step, 4),
-            "frac_reward_zero_std": noise.choice([0.5, 0.625, 0.75]),
+            "flat_groups": noise.choice([0.5, 0.625, 0.75]),
             "loss": round(noise.uniform(-0.02, 0.02), 4),
             "reward": round(min(1.0, 0.42 + step / 45 + 0.2 * noise.random()), 3),
             "step": step,

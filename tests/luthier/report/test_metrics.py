@@ -25,7 +25,7 @@ def test_metrics_are_flat_numbers_equal_to_the_scores(data, project):
 
 def test_zero_variance_share_is_the_mean_over_steps(data, project):
     curve = json.loads((project / f"models/reinforce/{METHOD}/training.json").read_text())["curve"]
-    shares = [row["frac_reward_zero_std"] for row in curve]
+    shares = [row["flat_groups"] for row in curve]
     assert metrics(data)[f"{METHOD}.reinforce.zero_variance_share"] == sum(shares) / len(shares)
     assert f"{METHOD}.sft.zero_variance_share" not in metrics(data)
 
