@@ -21,7 +21,8 @@ COLUMNS = {
     "entropy": "entropy",
     "length": "completions/mean_length",
 }
-"""Column of `curves.csv` -> name in the trainer's log. TRL's own share of flat groups is of the whole batch under `scale: batch`."""
+"""Column of `curves.csv` -> name in the trainer's log. TRL's own share of flat groups means something else under
+`scale: batch`, so ours is shown."""
 
 
 @dataclass(frozen=True, slots=True)
