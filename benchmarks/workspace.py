@@ -34,11 +34,14 @@ def repro(folder: Path, *targets: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """DVC's digest of every data set and checkpoint of a built copy; reports hold costs and are left out."""
+    """DVC's digest of every data set, checkpoint and search of a built copy.
+
+    Reports, and the files of the comparison that hold what was paid and how long it took, are left out.
+    """
     lock = yaml.safe_load((folder / "dvc.lock").read_text())
     return {
         out["path"]: out["md5"]
         for stage in lock["stages"].values()
         for out in stage.get("outs", [])
-        if not out["path"].startswith("reports/")
+        if not out["path"].startswith(("reports/", "data/replicas/", "data/compare"))
     }

@@ -10,6 +10,8 @@ import pytest
 
 from benchmarks.faults import kill_and_finish, paid_twice
 from benchmarks.workspace import copy_project, digests, environment, repro
+from luthier.methods import card
+from luthier.params import known_searches
 
 pytestmark = pytest.mark.slow
 METHOD = "mas_architect"
@@ -25,7 +27,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_build_ends_in_scores_of_every_contender(built):
     scores = json.loads((built / "data" / "evaluate" / METHOD / "scores.json").read_text())
-    assert list(scores["test"]) == ["target_alone", "best_fixed", "random_graph", "sft", "reinforce"]
+    contenders = ["target_alone", "best_fixed", "random_graph", "sft", "reinforce_1", "reinforce"]
+    assert list(scores["test"]) == contenders
+    assert set(scores["held_out"]) == set(contenders) - {"random_graph"}
     for standing in scores["test"].values():
         assert sum(standing["outcomes"].values()) == 17
         assert 0.0 <= standing["pooled"]["low"] <= standing["pooled"]["mean"] <= standing["pooled"]["high"] <= 1.0
@@ -43,6 +47,17 @@ def test_the_report_is_one_page_with_the_measured_numbers(built):
     metrics = json.loads((built / "reports" / "metrics.json").read_text())
     assert "MAS-Architect" in page
     assert METHOD in json.dumps(metrics)
+
+
+def test_the_comparison_holds_everyone_at_every_budget(built):
+    table = json.loads((built / "data" / "compare" / "table.json").read_text())
+    everyone = {METHOD, *known_searches(), "target_alone", "best_fixed"}
+    assert [set(methods) for methods in table["budgets"].values()] == [everyone, everyone]
+    for methods in table["budgets"].values():
+        assert all(methods[name]["spent"] > 0 for name in {METHOD, *known_searches()})
+        assert all(0.0 <= figures["score"] <= 1.0 for figures in methods.values())
+    page = (built / "reports" / "comparison.html").read_text()
+    assert all(card(name).title in page for name in known_searches())
 
 
 def test_a_second_repro_has_nothing_to_do(built):
