@@ -73,13 +73,14 @@ def test_serving_registers_the_schedule_and_pauses_it_on_shutdown(prefect_api: s
         for _ in range(300):
             try:
                 deployment = client.read_deployment_by_name("rebuild/nightly")
-                break
+                if deployment.last_polled is not None:  # the runner listens to signals once it polls
+                    break
             except ObjectNotFound:
-                time.sleep(0.2)
+                pass
+            time.sleep(0.2)
         else:
-            raise AssertionError("the deployment never appeared")
+            raise AssertionError("the runner never polled for the deployment")
         assert [entry.active for entry in deployment.schedules] == [True]
-        time.sleep(2)  # the runner listens to signals once it polls
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)
