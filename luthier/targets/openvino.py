@@ -34,6 +34,7 @@ from luthier.targets.batching import (
     shared_seconds,
 )
 from luthier.targets.in_process import InProcessTarget
+from luthier.targets.watch import Watch
 from luthier.targets.weights import digest_of_weights
 
 Precision = Literal["bf16", "f32"]
@@ -100,6 +101,7 @@ class OpenVinoTarget(InProcessTarget):
         self._gguf, self._precision, self._batch, self._device = gguf, precision, batch, device
         self._share_prefixes, self._cache_gib = share_prefixes, cache_gib
         self._context = 0
+        self._watch = Watch(name)
 
     def complete(self, requests: Sequence[Request]) -> list[Completion | Failure]:
         """Answer requests together, equal ones once; same length and order as given.
@@ -213,14 +215,14 @@ class OpenVinoTarget(InProcessTarget):
             handles = [self._add(number, ids, settings) for number, (ids, settings) in enumerate(jobs)]
             waiting = handles
             while waiting:
-                self._engine.step()
+                self._step()
                 waiting = [handle for handle in waiting if handle.get_status() not in done]
                 if waiting and beside is not None and beside.get_status() in done:
                     beside = self._add(len(jobs), *self._companion())
             if beside is not None:
                 beside.cancel()
             while self._engine.has_non_finished_requests():
-                self._engine.step()
+                self._step()
         except RuntimeError as error:
             self.close()
             raise TargetError(
@@ -235,6 +237,11 @@ class OpenVinoTarget(InProcessTarget):
                 fix="give the target more cache_gib, or set a smaller target.batch",
             )
         return [_output(handle.read_all()) for handle in handles]
+
+    def _step(self) -> None:
+        """One step of the engine, under watch: once in many hours its sampler waits for ever on a lost wake-up."""
+        with self._watch.working():
+            self._engine.step()
 
     def _add(self, number: int, ids: list[int], settings: Any) -> Any:
         import numpy as np
