@@ -34,7 +34,7 @@ from luthier.targets.batching import (
     shared_seconds,
 )
 from luthier.targets.in_process import InProcessTarget
-from luthier.targets.watch import Watch
+from luthier.targets.watch import ends_when_hung
 from luthier.targets.weights import digest_of_weights
 
 Precision = Literal["bf16", "f32"]
@@ -101,7 +101,6 @@ class OpenVinoTarget(InProcessTarget):
         self._gguf, self._precision, self._batch, self._device = gguf, precision, batch, device
         self._share_prefixes, self._cache_gib = share_prefixes, cache_gib
         self._context = 0
-        self._watch = Watch(name)
 
     def complete(self, requests: Sequence[Request]) -> list[Completion | Failure]:
         """Answer requests together, equal ones once; same length and order as given.
@@ -240,7 +239,7 @@ class OpenVinoTarget(InProcessTarget):
 
     def _step(self) -> None:
         """One step of the engine, under watch: once in many hours its sampler waits for ever on a lost wake-up."""
-        with self._watch.working():
+        with ends_when_hung():
             self._engine.step()
 
     def _add(self, number: int, ids: list[int], settings: Any) -> Any:
