@@ -33,7 +33,7 @@ from luthier.searches.tpe import Space, TpeSearch
 
 CARD = MethodCard(
     name="bootstrap",
-    title="Bootstrap with random search (DSPy)",
+    title="DSPy bootstrap",
     paper="Khattab et al., DSPy, arXiv 2310.03714; dspy 3.4.1",
     kind="program",
     phases=("search",),
