@@ -79,6 +79,11 @@ class Allowance:
         """How much of the limit a total takes, in the allowance's own unit; `trained` as in `measure`."""
         return measure(total, "tokens", trained) if self.unit == "tokens" else total.get(self.unit)
 
+    def allows(self, total: Amount, trained: Amount = Amount()) -> bool:  # noqa: B008 (frozen)
+        """Whether a total is known and within the limit; `trained` as in `measure`."""
+        used = self.used(total, trained)
+        return used is not None and self.limit is not None and used <= self.limit
+
 
 @dataclass(frozen=True, slots=True)
 class Spend:
@@ -206,12 +211,12 @@ class Contender:
     @property
     def before_use(self) -> Amount:
         """Everything that was spent before the first use, as if alone."""
-        return sum((spend.alone for spend in self.spent if spend.account in BEFORE_USE), Amount())
+        return before_use(self.spent)
 
     @property
     def trained_before_use(self) -> Amount:
         """The part of `before_use` that is update passes."""
-        return sum((s.alone for s in self.spent if s.trained and s.account in BEFORE_USE), Amount())
+        return before_use(spend for spend in self.spent if spend.trained)
 
     def spent_before_use(self, unit: Unit) -> float | None:
         """`before_use` in one unit, None when it is unknown."""
@@ -236,6 +241,11 @@ class Contender:
         if price is None:
             return None
         return Amount(picodollars=price.picodollars(usage.prompt_tokens, usage.completion_tokens)).price
+
+
+def before_use(spent: Iterable[Spend]) -> Amount:
+    """The part of some spending that is paid once, before the first use, as if alone."""
+    return sum((spend.alone for spend in spent if spend.account in BEFORE_USE), Amount())
 
 
 def spends(lines: Iterable[Line], trained: Callable[[Line], bool]) -> tuple[Spend, ...]:

@@ -54,6 +54,18 @@ class Result:
             **self.execution.to_row(),
         }
 
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Result:
+        """Inverse of `to_row`.
+
+        Raises:
+            KeyError, TypeError: the row was written by another version.
+        """
+        own = ("contender", "family", "harness_text", "generator_usage")
+        execution = Execution.from_row({key: value for key, value in row.items() if key not in own})
+        proposal = Usage(**row["generator_usage"])
+        return cls(row["contender"], execution.question, row["family"], row["harness_text"], proposal, execution)
+
 
 def evaluate(generator: Generator, questions: Sequence[Question], run: Run, seed: int) -> list[Result]:
     """Have a generator write a harness for every question, run them all, keep every outcome.
@@ -64,7 +76,7 @@ def evaluate(generator: Generator, questions: Sequence[Question], run: Run, seed
     jobs, places = [], []
     for place, (question, proposal) in enumerate(zip(questions, proposals, strict=True)):
         if not proposal.problem:
-            jobs.append(Job(_parsed(generator.kind, proposal.text), question, seed))
+            jobs.append(Job(parsed(generator.kind, proposal.text), question, seed))
             places.append(place)
     executions = dict(zip(places, run(jobs), strict=True))
     return [
@@ -80,7 +92,8 @@ def evaluate(generator: Generator, questions: Sequence[Question], run: Run, seed
     ]
 
 
-def _parsed(kind: str, text: str) -> Harness | InvalidHarness:
+def parsed(kind: str, text: str) -> Harness | InvalidHarness:
+    """The harness of a text; one that does not parse is a harness that fails when it runs, and counts."""
     try:
         return parse(kind, text)
     except HarnessError as error:

@@ -68,8 +68,8 @@ def _check_known(contender: Contender, unit: Unit) -> None:
     allowed = contender.budget
     if allowed is None or allowed.limit is None:
         raise InputError("field budget: no limit", where=contender.name, fix="run it again under the common budget")
-    used = allowed.used(contender.before_use, contender.trained_before_use)
-    if used is None or used > allowed.limit:
+    if not allowed.allows(contender.before_use, contender.trained_before_use):
+        used = allowed.used(contender.before_use, contender.trained_before_use)
         said = "an unknown amount" if used is None else f"{used:,g}"
         raise InputError(
             f"field budget: spent {said} of {allowed.limit:,g} {allowed.unit}",

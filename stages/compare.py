@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from luthier.budget import Amount
-from luthier.contender import Allowance, Contender, Kind, Point, Spend, Trial, Unit, unit_label, write_contender
+from luthier.contender import (
+    Allowance,
+    Contender,
+    Kind,
+    Point,
+    Spend,
+    Trial,
+    Unit,
+    before_use,
+    unit_label,
+    write_contender,
+)
 from luthier.contest import compare
-from luthier.errors import HarnessError, InputError
-from luthier.execute import InvalidHarness, Job
+from luthier.errors import InputError
+from luthier.evaluation import Result, parsed
+from luthier.execute import Job
 from luthier.execution import Execution
 from luthier.files import read_rows, write_atomically, write_json
-from luthier.harness import Harness, parse
 from luthier.methods import card
 from luthier.params import TargetParams
 from luthier.question import read_questions
@@ -71,23 +82,6 @@ def work(bench: Workbench, options: Options) -> None:
     print("\n".join(lines(comparison)))
 
 
-@dataclass(frozen=True)
-class Row:
-    """One executed test question of a build, as stage `evaluate` wrote it."""
-
-    contender: str
-    text: str
-    generator: Usage
-    execution: Execution
-
-    @classmethod
-    def read(cls, row: Mapping[str, Any]) -> Row:
-        """From a row of executions.jsonl or held_out.jsonl."""
-        own = ("contender", "family", "harness_text", "generator_usage")
-        execution = Execution.from_row({key: value for key, value in row.items() if key not in own})
-        return cls(row["contender"], row["harness_text"], Usage(**row["generator_usage"]), execution)
-
-
 class Stage:
     """Builds contenders out of the files of the stages before, and runs what has not run yet.
 
@@ -106,6 +100,7 @@ class Stage:
         self.questions = read_questions(QUESTIONS / "test.jsonl")
         if bench.params.profile.questions.held_out:
             self.questions += read_questions(QUESTIONS / "held_out.jsonl")
+        self._families = {question.id: question.family for question in self.questions}
         self._trained = {question.family for question in read_questions(QUESTIONS / "train.jsonl")}
         self._home = bench.target.fingerprint
         tags = bench.price_tags()
@@ -142,18 +137,14 @@ class Stage:
         bill = _json(folder / "spending.json")
         done = [(item["stage"], tuple(map(Spend.from_row, item["spent"]))) for item in bill]
         curve = [
-            Point(_before_use(spent), scores["validation"][stage]["pooled"]["mean"], stage, trained=_trained(spent))
+            Point(before_use(spent), scores["validation"][stage]["pooled"]["mean"], stage, trained=_trained(spent))
             for stage, spent in done
         ]
         contenders = []
         for allowance in self._allowances():
-            within = [
-                number
-                for number, (_, spent) in enumerate(done)
-                if _within(allowance, _before_use(spent), _trained(spent))
-            ]
+            within = [number for number, point in enumerate(curve) if allowance.allows(point.spent, point.trained)]
             if not within:
-                least = allowance.used(_before_use(done[0][1]), _trained(done[0][1]))
+                least = allowance.used(curve[0].spent, curve[0].trained)
                 raise InputError(
                     f"field compare.budgets: {allowance.limit:g} {allowance.unit} pays for no checkpoint of {method}"
                     f" with seed {seed}, the first one takes {least:g}",
@@ -188,6 +179,7 @@ class Stage:
         result = _json(path)
         self._check_budgets(path, method, result)
         contenders = []
+        trials: dict[str, tuple[Trial, ...]] = {}  # a search may stand with one program under several budgets
         for allowance, stand in zip(self._allowances(), result["stands"], strict=True):
             if not allowance.used(Amount(**stand["spent"])):
                 raise InputError(
@@ -196,14 +188,10 @@ class Stage:
                     where=f"profiles/{self._bench.params.ask.profile}.yaml",
                     fix=f"raise the budget: `python -m stages.search --dry-run --method {method}` says what one takes",
                 )
-            program = _harness("program", stand["program"])
+            if stand["program"] not in trials:
+                trials[stand["program"]] = self._tried(method, stand["program"], seed)
             # Of a smaller budget only the sum is known, and nothing of what a warm store had saved by then.
             spent = Spend("search", result["roles"], Amount(**stand["spent"]), None)
-            executions = self._run([Job(program, question, seed) for question in self.questions], method)
-            trials = tuple(
-                Trial(q.id, q.family, q.family not in self._trained, stand["program"], Usage(), execution)
-                for q, execution in zip(self.questions, executions, strict=True)
-            )
             points = [Point(Amount(**p["spent"]), p["score"], f"step {p['step']}") for p in result["curve"]]
             contenders.append(
                 self._contender(
@@ -215,8 +203,8 @@ class Stage:
                     trained=about.trained,
                     frozen=about.frozen,
                     spent=(spent,),
-                    curve=tuple(point for point in points if _within(allowance, point.spent, Amount())),
-                    trials=trials,
+                    curve=tuple(point for point in points if allowance.allows(point.spent)),
+                    trials=trials[stand["program"]],
                 )
             )
         return contenders
@@ -231,7 +219,7 @@ class Stage:
             if item.budget != largest:
                 continue
             kind = card(item.method).kind
-            jobs = [Job(_harness(kind, trial.harness), questions[trial.question], item.seed) for trial in item.trials]
+            jobs = [Job(parsed(kind, trial.harness), questions[trial.question], item.seed) for trial in item.trials]
             executions = self._run(jobs, f"{item.method}, second target", target)
             trials = tuple(replace(t, execution=e) for t, e in zip(item.trials, executions, strict=True))
             moved.append(replace(item, target=target.fingerprint, trials=trials))
@@ -284,50 +272,32 @@ class Stage:
             **parts,
         )
 
-    def _rows(self, folder: Path) -> dict[str, list[Row]]:
-        rows: dict[str, list[Row]] = {}
+    def _rows(self, folder: Path) -> dict[str, list[Result]]:
+        rows: dict[str, list[Result]] = {}
         for name in ("executions.jsonl", "held_out.jsonl"):
-            for row in map(Row.read, read_rows(folder / name)):
+            for row in map(Result.from_row, read_rows(folder / name)):
                 rows.setdefault(row.contender, []).append(row)
         return rows
 
-    def _trials(self, rows: Iterable[Row]) -> tuple[Trial, ...]:
-        families = {question.id: question.family for question in self.questions}
-        return tuple(
-            Trial(
-                row.execution.question,
-                families[row.execution.question],
-                families[row.execution.question] not in self._trained,
-                row.text,
-                row.generator,
-                row.execution,
-            )
-            for row in rows
-        )
+    def _tried(self, method: str, program: str, seed: int) -> tuple[Trial, ...]:
+        """A searched program on all test questions."""
+        jobs = [Job(parsed("program", program), question, seed) for question in self.questions]
+        return tuple(self._trial(program, Usage(), execution) for execution in self._run(jobs, method))
+
+    def _trials(self, rows: Iterable[Result]) -> tuple[Trial, ...]:
+        return tuple(self._trial(row.text, row.proposal, row.execution) for row in rows)
+
+    def _trial(self, text: str, generator: Usage, execution: Execution) -> Trial:
+        family = self._families[execution.question]
+        return Trial(execution.question, family, family not in self._trained, text, generator, execution)
 
     def _run(self, jobs: Sequence[Job], label: str, target: Target | None = None) -> list[Execution]:
         meter = self._bench.meter("target", "test", split="test", target=target)
         return self._bench.execute(jobs, meter, f"compare {label}", quiet=True)
 
 
-def _within(allowance: Allowance, spent: Amount, trained: Amount) -> bool:
-    used = allowance.used(spent, trained)
-    return used is not None and allowance.limit is not None and used <= allowance.limit
-
-
-def _before_use(spent: Sequence[Spend]) -> Amount:
-    return sum((item.alone for item in spent), Amount())
-
-
 def _trained(spent: Sequence[Spend]) -> Amount:
-    return sum((item.alone for item in spent if item.trained), Amount())
-
-
-def _harness(kind: str, text: str) -> Harness | InvalidHarness:
-    try:
-        return parse(kind, text)
-    except HarnessError as error:
-        return InvalidHarness(kind, text, str(error))
+    return before_use(item for item in spent if item.trained)
 
 
 def _json(path: Path) -> Any:

@@ -12,13 +12,11 @@ from typing import Any
 from luthier.comparison import Difference, Interval
 from luthier.errors import InputError
 from luthier.evaluation import Composition, Result, Standing
-from luthier.execution import Execution
 from luthier.files import read_rows
 from luthier.method import MethodCard
 from luthier.methods import card
 from luthier.methods.mas_architect import TeacherRow, TeachLog
 from luthier.question import SPLITS, Question, read_questions
-from luthier.target import Usage
 
 BASELINES = ("target_alone", "best_fixed", "random_graph")
 TRAINING = "training.json"
@@ -231,11 +229,8 @@ def _results(path: Path, scores: Scores, test: Sequence[Question]) -> dict[str, 
 
 
 def _result(row: Mapping[str, Any], path: Path) -> Result:
-    own = ("contender", "family", "harness_text", "generator_usage")
     try:
-        execution = Execution.from_row({key: value for key, value in row.items() if key not in own})
-        proposal = Usage(**row["generator_usage"])
-        return Result(row["contender"], execution.question, row["family"], row["harness_text"], proposal, execution)
+        return Result.from_row(row)
     except (KeyError, TypeError) as error:
         raise InputError(f"written by another version ({error})", where=str(path), fix=_run("evaluate")) from error
 
