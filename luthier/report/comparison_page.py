@@ -25,7 +25,7 @@ from luthier.report.comparison_data import (
     MOST_STEPS,
     embedded,
 )
-from luthier.report.markup import Html, element, join
+from luthier.report.markup import Html, document, element, join
 from luthier.report.numbers import count, difference, estimate
 from luthier.report.tables import note, section
 
@@ -50,15 +50,6 @@ def render_comparison(
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     data = embedded(comparison, contenders, {question.id: question for question in questions}, colours)
     parts = [part for part in _parts(comparison, contenders, colours) if part is not None]
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", Html(_file("style.css") + _file("comparison.css"))),
-    )
     places = [element("li", element("a", label, href=f"#{identity}")) for identity, label, _ in parts]
     body = element(
         "body",
@@ -70,7 +61,7 @@ def render_comparison(
         element("script", data, type="application/json", id="data"),
         element("script", Html(script)),
     )
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+    return document(title, _file("style.css") + _file("comparison.css"), policy, body)
 
 
 def _parts(

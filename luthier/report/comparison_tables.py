@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from luthier.budget import Amount
-from luthier.comparison import BreakEven, Difference, Interval
+from luthier.comparison import BreakEven, Difference
 from luthier.contender import BEFORE_USE, Contender, Spend, Unit, measure, unit_label
 from luthier.contest import Comparison, Group, Standing
 from luthier.report.charts import difference_bar, interval_bar, outcome_bar
 from luthier.report.comparison_charts import Colours, compact
 from luthier.report.markup import Child, Html, element, join
-from luthier.report.numbers import NONE, bounds, count, estimate, percent, points, short
-from luthier.report.tables import Column, cell, number
+from luthier.report.numbers import NONE, bounds, count, estimate, percent, points, reading, short
+from luthier.report.tables import DIFFERENCE, Column, cell, number
 
-_ROUNDING = 1e-9
-"""A bound this near to 0 is 0: thirds of three seeds do not sum up exactly."""
 _BAR = {"learned": "learned", "searched": "searched", "fixed": "baseline"}
 
 
@@ -84,12 +82,7 @@ def differences(comparison: Comparison) -> Html:
     columns = [
         Column("difference"),
         *_place_columns(comparison),
-        Column("points", numeric=True),
-        Column("95 % interval", numeric=True),
-        Column("−100 to +100 points"),
-        Column("rescued", numeric=True),
-        Column("regressed", numeric=True),
-        Column("reading"),
+        *DIFFERENCE,
     ]
     rows = [
         _row(
@@ -154,13 +147,6 @@ def verdict(found: BreakEven) -> str:
     if found.verdict == "from":
         return f"from {count(math.ceil(found.uses))} uses on [{low}, {high}]"
     return f"only for fewer than {count(math.ceil(found.uses))} uses [{low}, {high}]: it costs more per use"
-
-
-def reading(gap: Interval) -> str:
-    """What an interval of a difference allows to say."""
-    if gap.low > _ROUNDING:
-        return "better"
-    return "worse" if gap.high < -_ROUNDING else "the interval holds 0: undecided"
 
 
 def unseen_families(comparison: Comparison, colours: Colours) -> Html | None:

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from luthier.comparison import Difference
 from luthier.errors import HarnessError
 from luthier.evaluation import Result, Standing
 from luthier.harness import parse
 from luthier.report.charts import OUTCOMES, difference_bar, interval_bar, outcome_bar
 from luthier.report.data import BASELINES, MethodData, pooled
 from luthier.report.markup import Html, element, join
-from luthier.report.numbers import NONE, bounds, count, percent, points
-from luthier.report.tables import Column, cell, contender_label, note, number, row, section, table
+from luthier.report.numbers import NONE, bounds, count, percent, points, reading
+from luthier.report.tables import DIFFERENCE, Column, cell, contender_label, note, number, row, section, table
 
 _SHOWN_FAILURES = 6
 
@@ -97,12 +96,7 @@ def _score_row(method: MethodData, name: str, standing: Standing) -> Html:
 def _differences(method: MethodData) -> Html:
     columns = [
         Column("difference"),
-        Column("points", numeric=True),
-        Column("95 % interval", numeric=True),
-        Column("−100 to +100 points"),
-        Column("rescued", numeric=True),
-        Column("regressed", numeric=True),
-        Column("reading"),
+        *DIFFERENCE,
     ]
     rows = [
         row(
@@ -112,7 +106,7 @@ def _differences(method: MethodData) -> Html:
             cell(difference_bar(gap.interval)),
             number(count(gap.rescued)),
             number(count(gap.regressed)),
-            cell(_reading(gap)),
+            cell(reading(gap.interval)),
         )
         for name, gap in method.scores.differences.items()
     ]
@@ -122,12 +116,6 @@ def _differences(method: MethodData) -> Html:
 def _pair(name: str) -> str:
     ours, _, theirs = name.partition("_minus_")
     return f"{contender_label(ours)} − {contender_label(theirs)}"
-
-
-def _reading(gap: Difference) -> str:
-    if gap.interval.low > 0:
-        return "better"
-    return "worse" if gap.interval.high < 0 else "the interval holds 0: undecided"
 
 
 def _outcomes(method: MethodData) -> Html:

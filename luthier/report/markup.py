@@ -50,6 +50,27 @@ def element(tag: str, *children: Child, **attributes: str | int | float | bool |
     return Html(f"<{tag}{opening}>{join(*children)}</{tag}>")
 
 
+def document(title: str, style: str, policy: str, body: Html) -> str:
+    """A whole page.
+
+    Args:
+        title: Of the page.
+        style: Its style sheet.
+        policy: Content security policy: markup that slipped through could neither run nor fetch anything else.
+        body: The element.
+    """
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", Html(style)),
+    )
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+
 def _attribute(name: str, value: str | int | float | bool | None) -> str:
     if value is None or value is False:
         return ""

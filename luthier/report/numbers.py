@@ -6,6 +6,7 @@ from luthier.comparison import Interval
 
 NONE = "–"
 """Printed where there is nothing to print."""
+_ROUNDING = 1e-9
 
 
 def percent(share: float) -> str:
@@ -36,6 +37,13 @@ def estimate(interval: Interval) -> str:
 def difference(interval: Interval) -> str:
     """A difference with its interval, as in +74.1 points [67.6, 80.6]."""
     return f"{points(interval.mean)} points {bounds(interval)}"
+
+
+def reading(gap: Interval) -> str:
+    """What the interval of a difference allows to say; what only rounding keeps from 0 is 0."""
+    if gap.low > _ROUNDING:
+        return "better"
+    return "worse" if gap.high < -_ROUNDING else "the interval holds 0: undecided"
 
 
 def count(value: float) -> str:

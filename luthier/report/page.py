@@ -11,7 +11,7 @@ from luthier.report.curves import curves
 from luthier.report.data import MethodData, ReportData
 from luthier.report.families import families
 from luthier.report.headline import headline
-from luthier.report.markup import Html, element, join
+from luthier.report.markup import Html, document, element, join
 from luthier.report.money import money, read_spending
 from luthier.report.origins import origins
 from luthier.report.samples import samples
@@ -38,15 +38,6 @@ def render(data: ReportData, params: Params, root: Path) -> str:
         money(read_spending(root, params)),
         origins(data.methods, root),
     ]
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", Html(files("luthier.report").joinpath("style.css").read_text(encoding="utf-8"))),
-    )
     body = element(
         "body",
         element("a", "Skip to the answer", href="#answer", class_="skip"),
@@ -54,7 +45,8 @@ def render(data: ReportData, params: Params, root: Path) -> str:
         element("main", main),
         element("footer", element("p", "Made by `python -m stages.report` from the pipeline's files alone.")),
     )
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+    style = files("luthier.report").joinpath("style.css").read_text(encoding="utf-8")
+    return document(title, style, _POLICY, body)
 
 
 def _method(method: MethodData, data: ReportData) -> Html:

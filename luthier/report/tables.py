@@ -30,6 +30,17 @@ class Column:
     numeric: bool = False
 
 
+DIFFERENCE = (
+    Column("points", numeric=True),
+    Column("95 % interval", numeric=True),
+    Column("−100 to +100 points"),
+    Column("rescued", numeric=True),
+    Column("regressed", numeric=True),
+    Column("reading"),
+)
+"""Columns of a paired difference, after those that say what is compared."""
+
+
 def contender_label(name: str) -> str:
     """What a contender is called in print."""
     return LABELS.get(name, f"after {name}")
