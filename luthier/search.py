@@ -347,10 +347,14 @@ class Result:
     rows: tuple[LogRow, ...]
     criticisms: Mapping[str, int] = field(default_factory=dict)
 
+    def improvements(self) -> list[tuple[LogRow, float]]:
+        """The steps after which the best score was higher than ever before, and that score."""
+        found: list[tuple[LogRow, float]] = []
+        for row in self.rows:
+            if row.best is not None and (not found or row.best > found[-1][1]):
+                found.append((row, row.best))
+        return found
+
     def curve(self, unit: str) -> list[tuple[float | None, float]]:
         """Spend as if alone in one of `luthier.budget.UNITS` (None: unknown) and best score, at each improvement."""
-        points: list[tuple[float | None, float]] = []
-        for row in self.rows:
-            if row.best is not None and (not points or row.best > points[-1][1]):
-                points.append((row.spent.get(unit), row.best))
-        return points
+        return [(row.spent.get(unit), best) for row, best in self.improvements()]

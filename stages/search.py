@@ -13,7 +13,7 @@ from pathlib import Path
 
 from luthier.budget import Amount, Budget, show
 from luthier.errors import InputError
-from luthier.files import digest_text, write_json, write_rows
+from luthier.files import digest_text, write_atomically, write_json, write_rows
 from luthier.harnesses.task_programs import program_for
 from luthier.ledger import Ledger
 from luthier.meter import Meter
@@ -211,24 +211,16 @@ def _write(bench: Workbench, ground: Ground, seed: int, session: Session, result
             "outcomes": dict(result.outcomes),
             "criticisms": dict(result.criticisms),
             "unit": ground.unit,
-            "curve": _curve(rows),
+            "curve": [
+                {"step": row.step, "score": best, "spent": asdict(_countable(row.spent))}
+                for row, best in result.improvements()
+            ],
             "stands": [_stand(ground, stand) for stand in stands],
         },
     )
-    (folder / "program.txt").write_text(ground.binding.build(result.best).text, encoding="utf-8")
+    write_atomically(folder / "program.txt", ground.binding.build(result.best).text)
     score = "unvalidated" if result.score is None else f"{result.score:.1%}"
     print(f"search: {bench.method} {seed} ended ({result.reason}) with {score} on validation")
-
-
-def _curve(rows: Sequence[LogRow]) -> list[dict[str, object]]:
-    """Each improvement of the best full validation, with the bill at that moment."""
-    points: list[dict[str, object]] = []
-    best = float("-inf")
-    for row in rows:
-        if row.best is not None and row.best > best:
-            best = row.best
-            points.append({"step": row.step, "score": best, "spent": asdict(row.spent)})
-    return points
 
 
 def _stand(ground: Ground, stand: Stand) -> dict[str, object]:
