@@ -74,6 +74,15 @@ class Meter:
         self._chunk, self._attempts = chunk, attempts
         ledger.amount(role, Usage(calls=1))
 
+    def require_role(self, role: Role, where: str) -> None:
+        """Refuse to pay for another role's calls.
+
+        Raises:
+            InputError: the meter has another role.
+        """
+        if self.context.role != role:
+            raise InputError(f"field meter: its role is {self.context.role!r}", where=where, fix=f"give role={role!r}")
+
     def complete(
         self,
         requests: Sequence[Request],

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from luthier.errors import InputError
 from luthier.meter import Meter
 from luthier.search import Draft
 from luthier.searches.call_graph import Call, CallGraph, Edge
@@ -116,10 +115,7 @@ class ModelCritic:
     max_characters: int = 1500
 
     def __post_init__(self) -> None:
-        if self.meter.context.role != "critic":
-            raise InputError(
-                f"field meter: its role is {self.meter.context.role!r}", where=self.name, fix="give role='critic'"
-            )
+        self.meter.require_role("critic", self.name)
 
     @property
     def name(self) -> str:

@@ -16,7 +16,6 @@ import random
 from collections.abc import Mapping, Sequence
 
 from luthier.candidate import Candidate
-from luthier.errors import InputError
 from luthier.harnesses.module import Module
 from luthier.harnesses.program import ProgramHarness
 from luthier.meter import Meter
@@ -113,8 +112,7 @@ class GroundedProposer:
         max_characters: int = 600,
     ) -> None:
         self._meter, self._program = meter, program
-        if meter.context.role != "proposer":
-            raise InputError(f"field meter: its role is {meter.context.role!r}", where=self.name, fix="use 'proposer'")
+        meter.require_role("proposer", self.name)
         self._train = tuple(train[: VIEW * MAX_VIEWS])
         self._feedback: Feedback = feedback
         self._max_tokens, self._temperature, self._most = max_tokens, temperature, max_characters

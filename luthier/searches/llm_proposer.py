@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from luthier.candidate import Candidate
-from luthier.errors import InputError
 from luthier.meter import Meter
 from luthier.search import Draft, Evidence
 from luthier.target import Failure, Message, Request
@@ -57,10 +56,7 @@ class ModelProposer:
     max_characters: int = 1500
 
     def __post_init__(self) -> None:
-        if self.meter.context.role != "proposer":
-            raise InputError(
-                f"field meter: its role is {self.meter.context.role!r}", where=self.name, fix="give role='proposer'"
-            )
+        self.meter.require_role("proposer", self.name)
 
     @property
     def name(self) -> str:
