@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from flows.launch import STOPPED, StageError, end_children
+from flows.launch import end_children, exit_status
 from flows.rebuild import dvc_repro, show_plan
-from luthier.errors import InputError, LuthierError
+from luthier.errors import InputError
 from luthier.revision import find_root
 
 NAME = "compare"
@@ -66,18 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m flows.compare", description=__doc__.splitlines()[0])
     parser.add_argument("--dry-run", action="store_true", help="print what would run and its forecast, spend nothing")
     options = parser.parse_args(argv)
-    try:
-        if options.dry_run:
-            show_plan([NAME], root=find_root(), say=print)
-        else:
-            compare()
-    except StageError as failure:
-        print(f"compare: {failure}", file=sys.stderr)
-        return STOPPED if failure.status == STOPPED else 1
-    except LuthierError as error:
-        print(f"compare: {error}", file=sys.stderr)
-        return 1
-    return 0
+    if options.dry_run:
+        return exit_status(NAME, lambda: show_plan([NAME], root=find_root(), say=print))
+    return exit_status(NAME, compare)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,7 @@ def environment(folder: Path) -> dict[str, str]:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "HF_HUB_OFFLINE": "1",
+        "PYTHONUNBUFFERED": "1",
         "PYTHONPATH": str(folder),
         "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
     }

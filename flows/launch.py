@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,25 +51,30 @@ def launch(
     say: Callable[[str], None],
     grace_seconds: float = GRACE_SECONDS,
     keep_open: Sequence[int] = (),
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> int:
     """Run `python <arguments>` in the project's folder; inside a flow, its group can be ended by `end_children`.
+
+    Args:
+        arguments: After the interpreter.
+        root: The project's folder.
+        say: Receives each line.
+        grace_seconds: Between the request to end and the kill.
+        keep_open: File descriptors that the process inherits.
+        cwd: Another folder to run in, such as a copy of the project.
+        environment: The whole environment there, in place of this process's with what a flow adds.
 
     Returns:
         The exit status.
     """
     record = _record(root, str(runtime.flow_run.id)) if runtime.flow_run.id else None
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
-        "PYTHONUNBUFFERED": "1",
-        "DVC_NO_ANALYTICS": "1",
-    }
-    if record is not None:
-        # A flow started by the child reports to the same API, also when that is this process's temporary one.
-        environment["PREFECT_API_URL"] = str(get_client(sync_client=True).api_url)
+    if environment is None:
+        environment = _environment(reporting=record is not None)
     try:
         return run_streamed(
             [sys.executable, *arguments],
-            cwd=root,
+            cwd=cwd or root,
             environment=environment,
             say=say,
             started=lambda pid: write_atomically(record, owner_of(pid)) if record else None,
@@ -79,6 +84,28 @@ def launch(
     finally:
         if record is not None:
             record.unlink(missing_ok=True)
+
+
+def _environment(*, reporting: bool) -> dict[str, str]:
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "PYTHONUNBUFFERED": "1",
+        "DVC_NO_ANALYTICS": "1",
+    }
+    if reporting:
+        # A flow started by the child reports to the same API, also when that is this process's temporary one.
+        environment["PREFECT_API_URL"] = str(get_client(sync_client=True).api_url)
+    return environment
+
+
+def exit_status(name: str, action: Callable[[], object]) -> int:
+    """Run a flow's command; 0, `STOPPED` when a stage was stopped on request, else 1 with one message."""
+    try:
+        action()
+    except LuthierError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return STOPPED if isinstance(error, StageError) and error.status == STOPPED else 1
+    return 0
 
 
 def end_children(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -21,8 +20,7 @@ from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows.launch import STOPPED, StageError, end_children, launch
-from luthier.errors import LuthierError
+from flows.launch import StageError, end_children, exit_status, launch
 from luthier.files import locked
 from luthier.processes import GRACE_SECONDS
 from luthier.revision import find_root
@@ -178,18 +176,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("targets", nargs="*", help="DVC stages; all if none")
     parser.add_argument("--dry-run", action="store_true", help="print what would run and its forecast, spend nothing")
     options = parser.parse_args(argv)
-    try:
-        if options.dry_run:
-            show_plan(options.targets, root=find_root(), say=print)
-        else:
-            rebuild(options.targets)
-    except StageError as failure:
-        print(f"rebuild: {failure}", file=sys.stderr)
-        return STOPPED if failure.status == STOPPED else 1
-    except LuthierError as error:
-        print(f"rebuild: {error}", file=sys.stderr)
-        return 1
-    return 0
+    if options.dry_run:
+        return exit_status("rebuild", lambda: show_plan(options.targets, root=find_root(), say=print))
+    return exit_status("rebuild", lambda: rebuild(options.targets))
 
 
 if __name__ == "__main__":

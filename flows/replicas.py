@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prefect import flow, get_run_logger
 
 from flows.copies import copy_project, environment
-from flows.launch import STOPPED, StageError, end_children
-from luthier.errors import LuthierError
+from flows.launch import StageError, end_children, exit_status, launch
 from luthier.params import load_params
-from luthier.processes import run_streamed
 from luthier.revision import find_root
 
 OUT = Path("data/replicas")
@@ -63,9 +60,12 @@ def build(root: Path, method: str, profile: str, seed: int, say: Callable[[str],
         seed=seed,
         store=store if store.exists() else None,
     )
-    arguments = [sys.executable, "-m", "dvc", "repro", f"evaluate@{method}"]
-    status = run_streamed(
-        arguments, cwd=folder, environment=environment(folder), say=lambda line: say(f"{seed}: {line}")
+    status = launch(
+        ["-m", "dvc", "repro", f"evaluate@{method}"],
+        root=root,
+        say=lambda line: say(f"{seed}: {line}"),
+        cwd=folder,
+        environment=environment(folder),
     )
     if status:
         raise StageError(f"replica {seed}", status)
@@ -86,20 +86,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--method", required=True)
     parser.add_argument("--dry-run", action="store_true", help="print which builds would run, spend nothing")
     options = parser.parse_args(argv)
-    try:
-        if options.dry_run:
-            params = load_params(find_root())
-            others = [seed for seed in params.profile.compare.seeds if seed != params.ask.seed]
-            print(f"replicas: {len(others)} builds of {options.method}, seeds {', '.join(map(str, others)) or 'none'}")
-            return 0
-        replicas(options.method)
-    except StageError as failure:
-        print(f"replicas: {failure}", file=sys.stderr)
-        return STOPPED if failure.status == STOPPED else 1
-    except LuthierError as error:
-        print(f"replicas: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_status("replicas", lambda: _forecast(options.method) if options.dry_run else replicas(options.method))
+
+
+def _forecast(method: str) -> None:
+    params = load_params(find_root())
+    others = [seed for seed in params.profile.compare.seeds if seed != params.ask.seed]
+    print(f"replicas: {len(others)} builds of {method}, seeds {', '.join(map(str, others)) or 'none'}")
 
 
 if __name__ == "__main__":
