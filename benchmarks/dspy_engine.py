@@ -65,7 +65,7 @@ class MeterEngine:
 
     def stream(self, request: Any) -> Any:
         """Not offered."""
-        raise NotImplementedError
+        raise RuntimeError("this engine answers whole requests only; call DSPy without streaming")
 
     def close(self) -> None:
         """The target is closed by its owner."""
@@ -99,7 +99,7 @@ class ListedEngine:
 
     def stream(self, request: Any) -> Any:
         """Not offered."""
-        raise NotImplementedError
+        raise RuntimeError("this engine answers whole requests only; call DSPy without streaming")
 
     def close(self) -> None:
         """Nothing to give back."""

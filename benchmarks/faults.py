@@ -42,25 +42,33 @@ def kill_and_finish(profile: str, kills: int, seconds: float, seed: int) -> Path
     moments = random.Random(seed)
     hit = 0
     while hit < kills:
-        with (folder / ".cache" / "repro.log").open("ab") as log:
-            process = subprocess.Popen(
-                ["dvc", "repro"], cwd=folder, env=environment(folder), stdout=log, stderr=log, start_new_session=True
-            )
-            try:
-                process.wait(timeout=moments.uniform(2.0, max(8.0, 2.5 * seconds / kills)))
-            except subprocess.TimeoutExpired:
-                hit += 1
-                kill_tree(process.pid)
-                process.wait()  # reaped, as a shell would: DVC takes a zombie for a living owner of its lock
-                print(f"kill {hit} of {kills}", file=sys.stderr, flush=True)
-                continue
-            if process.returncode == 0:
-                print(f"finished after {hit} kills", file=sys.stderr)
-                break
+        patience = moments.uniform(2.0, max(8.0, 2.5 * seconds / kills))
+        status = run_or_kill(["dvc", "repro"], folder, folder / ".cache" / "repro.log", patience)
+        if status is None:
+            hit += 1
+            print(f"kill {hit} of {kills}", file=sys.stderr, flush=True)
+        elif status == 0:
+            print(f"finished after {hit} kills", file=sys.stderr)
+            break
+        else:
             raise SystemExit(f"the build failed by itself; see {folder / '.cache' / 'repro.log'}")
     if repro(folder).returncode:
         raise SystemExit(f"the last build failed; see {folder / '.cache' / 'repro.log'}")
     return folder
+
+
+def run_or_kill(command: Sequence[str], folder: Path, log: Path, patience: float) -> int | None:
+    """A command's exit status, None when it had to be killed because its patience in seconds was over."""
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment(folder), stdout=out, stderr=out, start_new_session=True
+        )
+        try:
+            return process.wait(timeout=patience)
+        except subprocess.TimeoutExpired:
+            kill_tree(process.pid)
+            process.wait()  # reaped, as a shell would: DVC takes a zombie for a living owner of its lock
+            return None
 
 
 def kill_tree(root: int) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.faults import kill_tree, paid_twice
+from benchmarks.faults import paid_twice, run_or_kill
 from benchmarks.record import record
 from benchmarks.workspace import ROOT, copy_project, environment
 from luthier.files import digest_folder
@@ -72,17 +72,10 @@ def search_under_fire(folder: Path, method: str, kills: int, seconds: float, mom
     """Kill a search at random moments of its expected duration, then let it finish; the kills that hit it."""
     hits = 0
     for _ in range(kills):
-        with (folder / ".cache" / "search.log").open("ab") as log:
-            process = subprocess.Popen(
-                command(method), cwd=folder, env=environment(folder), stdout=log, stderr=log, start_new_session=True
-            )
-            try:
-                process.wait(timeout=moments.uniform(0.2, 1.0) * seconds)
-                break
-            except subprocess.TimeoutExpired:
-                hits += 1
-                kill_tree(process.pid)
-                process.wait()
+        patience = moments.uniform(0.2, 1.0) * seconds
+        if run_or_kill(command(method), folder, folder / ".cache" / "search.log", patience) is not None:
+            break
+        hits += 1
     search(folder, method)
     return hits
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.record import record
 from benchmarks.workspace import ROOT, repro
-from luthier.comparison import paired_difference
+from luthier.comparison import paired_difference, question_means
 from luthier.params import load_params
 
 METHOD = "mas_architect"
@@ -33,15 +33,8 @@ def scores(seed: int) -> dict[str, object]:
 
 
 def averaged(runs: Sequence[Mapping[str, object]], contender: str) -> dict[str, float]:
-    """Question id -> mean score over the seeds.
-
-    Raises:
-        SystemExit: the seeds did not answer the same questions.
-    """
-    tables = [run["per_question"][contender] for run in runs]  # type: ignore[index]
-    if any(set(table) != set(tables[0]) for table in tables):
-        raise SystemExit("the seeds answered different questions")
-    return {question: sum(table[question] for table in tables) / len(tables) for question in sorted(tables[0])}
+    """Question id -> mean score of a contender over the seeds."""
+    return question_means([run["per_question"][contender] for run in runs])  # type: ignore[index]
 
 
 def main() -> int:

@@ -37,6 +37,7 @@ from luthier.store import Store
 from luthier.target import Request
 from luthier.targets.scripted import ScriptedTarget, prompt_text
 from luthier.task import Score
+from tests.luthier.searches.mortal import KilledError, Mortal
 
 PROGRAM = """
 wiring: |
@@ -306,27 +307,6 @@ def test_no_limit_is_overshot_by_one_call_and_what_was_found_counts(benches, fre
     assert result.rows[:-1] == free.rows[:steps]
     assert steps < len(free.rows) - 1
     assert result.score == free.rows[steps - 1].best
-
-
-class KilledError(Exception):
-    pass
-
-
-class Mortal:
-    """A target that dies before its n-th batch, once."""
-
-    def __init__(self, inner, batch):
-        self._inner, self._left = inner, batch
-        self.name, self.fingerprint = inner.name, inner.fingerprint
-
-    def complete(self, requests):
-        self._left -= 1
-        if self._left == 0:
-            raise KilledError
-        return self._inner.complete(requests)
-
-    def count_tokens(self, request):
-        return self._inner.count_tokens(request)
 
 
 OWN = build(GepaParams(engine="own", iterations=16), Parts(BINDING, OneHalf()))

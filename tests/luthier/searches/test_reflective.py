@@ -14,6 +14,7 @@ from luthier.searches.llm_proposer import ModelProposer
 from luthier.searches.reflective import Reflective
 from luthier.searches.selectors import Beam, NotWorse, SelectBest
 from luthier.targets.scripted import Fault, ScriptedTarget
+from tests.luthier.searches.mortal import KilledError, Mortal
 
 GRAMMAR = Reflective(GrammarProposer(), iterations=30)
 WHOLE = {"batch": 12}
@@ -107,27 +108,6 @@ def test_the_ledger_stops_a_search_behind_every_rule(toy):
     assert "budget exhausted" in result.reason
     assert toy.ledger().spent("alone").rollouts == 21
     assert result.score == 0.25
-
-
-class KilledError(Exception):
-    pass
-
-
-class Mortal:
-    """A target that dies before its n-th batch, once."""
-
-    def __init__(self, inner, batch):
-        self._inner, self._left = inner, batch
-        self.name, self.fingerprint = inner.name, inner.fingerprint
-
-    def complete(self, requests):
-        self._left -= 1
-        if self._left == 0:
-            raise KilledError
-        return self._inner.complete(requests)
-
-    def count_tokens(self, request):
-        return self._inner.count_tokens(request)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 6, 13])
