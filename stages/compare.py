@@ -36,6 +36,7 @@ from luthier.params import TargetParams
 from luthier.question import read_questions
 from luthier.report.comparison_page import render_comparison
 from luthier.report.comparison_summary import lines, table
+from luthier.report.tables import contender_label
 from luthier.target import Target, Usage
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
@@ -46,7 +47,7 @@ OUT = Path("data/compare")
 PAGE = Path("reports/comparison.html")
 REPLICAS = Path("data/replicas")
 BASELINE = "target_alone"
-FIXED = {"target_alone": "target alone", "best_fixed": "best single configuration"}
+FIXED = ("target_alone", "best_fixed")
 SCOPE = (
     "texts of a harness over the same tools, limits and questions; learns from scores, feedback and traces of training"
     " questions, from scores alone of validation questions, from nothing of test questions"
@@ -113,7 +114,7 @@ class Stage:
         return [
             self._contender(
                 name,
-                label,
+                contender_label(name),
                 "fixed",
                 seed,
                 None,
@@ -123,7 +124,7 @@ class Stage:
                 curve=(),
                 trials=self._trials(rows[name]),
             )
-            for name, label in FIXED.items()
+            for name in FIXED
         ]
 
     def learned(self, method: str, seed: int) -> list[Contender]:
