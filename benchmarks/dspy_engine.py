@@ -8,10 +8,7 @@ between two runs is the optimizer. Demonstrations that lack a field are left out
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import dspy
@@ -21,7 +18,6 @@ from dspy.lm15 import Usage as DspyUsage
 
 from luthier.errors import BudgetExhausted
 from luthier.executors.calls import build_prompt, read_answer
-from luthier.harnesses.dspy_export import to_dspy
 from luthier.harnesses.module import Module, implementation_of
 from luthier.harnesses.program import ProgramHarness
 from luthier.meter import Meter
@@ -35,10 +31,11 @@ class MeterEngine:
     Args:
         meter: Pays for each call. A limit that is reached raises `BudgetExhausted`, which DSPy does not swallow; from
             then on every call is refused.
+        raw: The one message is the raw prompt of a module with one output.
     """
 
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
+    def __init__(self, meter: Meter, *, raw: bool = False) -> None:
+        self._meter, self._raw = meter, raw
         self._refused: BudgetExhausted | None = None
 
     def complete(self, request: Any) -> Response:
@@ -53,7 +50,8 @@ class MeterEngine:
         system = [Message("system", str(request.system))] if request.system else []
         messages = (*system, *(Message(message.role, message.text) for message in request.messages))
         config = request.config
-        asked = Request(messages, config.max_tokens or 256, config.temperature or 0.0, stop=tuple(config.stop or ()))
+        prompt, stop = (messages[0].content, ("\n",)) if self._raw else (messages, tuple(config.stop or ()))
+        asked = Request(prompt, config.max_tokens or 256, config.temperature or 0.0, stop=stop)
         try:
             answer = self._meter.complete([asked])[0]
         except BudgetExhausted as reason:
@@ -106,19 +104,26 @@ class ListedEngine:
 
 
 class ModuleAdapter(dspy.Adapter):
-    """Writes and reads like a module of ours."""
+    """Writes and reads like a module of ours.
+
+    Args:
+        style: chat, or raw: then the prompt is one message, for an engine that is raw, too.
+    """
+
+    def __init__(self, style: str = "chat") -> None:
+        super().__init__()
+        self._style = style
 
     def format(self, signature: Any, demos: list[Any], inputs: dict[str, Any]) -> list[dict[str, Any]]:
-        """Chat messages of the module that this signature, these demonstrations and inputs make."""
-        module = _module(signature, demos)
+        """Messages of the module that this signature, these demonstrations and inputs make."""
+        module = _module(signature, demos, self._style)
         prompt = build_prompt(implementation_of(module), [str(inputs.get(name, "")) for name in module.inputs])
-        return [
-            {"role": message.role, "content": message.content} for message in prompt if isinstance(message, Message)
-        ]
+        messages = (Message("user", prompt),) if isinstance(prompt, str) else prompt
+        return [{"role": message.role, "content": message.content} for message in messages]
 
     def parse(self, signature: Any, completion: str) -> dict[str, Any]:
         """Output fields; "" for those that cannot be read."""
-        module = _module(signature, [])
+        module = _module(signature, [], self._style)
         value = read_answer(implementation_of(module), completion)
         texts = value if isinstance(value, list) else [value]
         return dict(zip(module.outputs, texts, strict=True))
@@ -129,20 +134,7 @@ def examples(questions: list[Question]) -> list[dspy.Example]:
     return [dspy.Example(question=q.text, answer=q.reference).with_inputs("question") for q in questions]
 
 
-def dspy_program(program: ProgramHarness, folder: Path) -> Any:
-    """A straight program as DSPy has it, imported from a file, because DSPy's proposer reads its source."""
-    path = folder / "dspy_program.py"
-    path.write_text(to_dspy(program).source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("dspy_program", path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"cannot import {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module.Program()
-
-
-def _module(signature: Any, demos: list[Any]) -> Module:
+def _module(signature: Any, demos: list[Any], style: str) -> Module:
     inputs, outputs = tuple(signature.input_fields), tuple(signature.output_fields)
     fields = (*inputs, *outputs)
     rows = [dict(demo.items()) for demo in demos]
@@ -151,4 +143,4 @@ def _module(signature: Any, demos: list[Any]) -> Module:
     ]
     texts = {name: (field.json_schema_extra or {}).get("desc", "") for name, field in signature.fields.items()}
     described = {name: text for name, text in texts.items() if text and text != f"${{{name}}}"}
-    return Module("module", inputs, outputs, signature.instructions, tuple(whole), described)
+    return Module("module", inputs, outputs, signature.instructions, tuple(whole), described, style=style)

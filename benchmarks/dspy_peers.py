@@ -1,9 +1,14 @@
 """Our bootstrap and MIPROv2 beside DSPy 3.4.1's own, on one program, target and set of questions, in one process.
 
-Both sides search the same program of one module for the task `explained` on the embedded target: same training,
-validation and held-out questions, same number of demonstration sets, instructions and trials, same labels, and through
-`benchmarks.dspy_engine` the very same prompts. Each side pays through a meter over an empty store of its own. Ours
-gives the engine what can run together, DSPy asks one call at a time.
+Both sides search `benchmarks.dspy_letters`, a program of two modules and a tool for the family letter_counting, on the
+embedded target; ours is made from it by `from_dspy`. Demonstrations matter there: without any it answers a quarter of
+the questions, with two or four bootstrapped ones between a third and nine tenths. Same training, validation and
+held-out questions, same number of demonstration sets, instructions and trials, and through `benchmarks.dspy_engine`
+the very same prompts. Each side pays through a meter over an empty store of its own, so neither pays a call twice.
+Ours gives the engine what can run together, DSPy asks one call at a time.
+
+The engine reads equal beginnings of prompts once, for both sides (`target.share_prefixes`). With
+`--no-share-prefixes` it does not; most of the time then goes into reading, which is as slow in a batch as alone.
 
 Instructions: a model of 135M writes poor ones, so neither side has a model write them. The offline grammar makes a list
 for each module before the clock starts, and both sides are served that list: ours through a proposer, DSPy through the
@@ -12,7 +17,8 @@ So the figures compare searches, not proposers, and DSPy's proposal costs next t
 
 MIPROv2 runs once for each seed (DSPy ignores seed 0). Bootstrap with random search has one fixed series of sets in
 DSPy, which is our seed 0: the two must find the same. Recorded for each: `<name>_vs_dspy`, wall time ours / peer
-(wanted: 0.5 or less), and `<name>_vs_dspy_score`, the held-out difference with its paired interval.
+(wanted: 0.5 or less), and `<name>_vs_dspy_score`, the held-out difference with its paired interval; `_unshared` stands
+behind the names where prefixes were not shared.
 
     python -m benchmarks.dspy_peers              # minutes on two cores
     python -m benchmarks.dspy_peers --train 8 --validation 8 --test 20 --sets 3 --trials 3 --seeds 1 --print-only
@@ -27,20 +33,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import dspy
 
-from benchmarks.dspy_engine import ListedEngine, MeterEngine, ModuleAdapter, dspy_program, examples
+from benchmarks.dspy_engine import ListedEngine, MeterEngine, ModuleAdapter, examples
+from benchmarks.dspy_letters import Program
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.candidate import Candidate
 from luthier.comparison import paired_difference
 from luthier.execute import Job, execute
-from luthier.harnesses.dspy_bridge import with_dspy_state
+from luthier.harnesses.dspy_bridge import from_dspy, with_dspy_state
 from luthier.harnesses.program import ProgramHarness
 from luthier.ledger import Account, Ledger
 from luthier.meter import Meter
@@ -49,7 +56,6 @@ from luthier.params import load_params
 from luthier.question import Question
 from luthier.search import Draft, Evidence, Scope
 from luthier.search_params import BootstrapParams, MiproParams
-from luthier.searches.demonstrations import reference_label
 from luthier.searches.executing import Executed
 from luthier.searches.grammar import GrammarProposer
 from luthier.searches.log import SearchLog
@@ -63,20 +69,13 @@ from luthier.task import Task
 from luthier.tasks import open_task
 from luthier.workbench import spec_of
 
-PROGRAM = ProgramHarness.parse(
-    """
-wiring: |
-  answer = route(question)
-modules:
-  route:
-    inputs: [question]
-    outputs: [answer]
-    instruction: Answer with one word, which is amber, birch, coral or dune.
-    max_tokens: 4
-"""
+PROGRAM = from_dspy(
+    Program(),
+    "letter = find_letter(question)\ntext = find_text(question)\nanswer = count(letter, text)",
+    style="raw",
 )
 DEMONSTRATIONS = 4
-"""Most bootstrapped and most labelled demonstrations (MIPROv2's defaults; 16 labels would fill a small model)."""
+"""Most bootstrapped demonstrations, the default of both. None are labelled: what should be copied is secret."""
 Texts = dict[str, list[str]]
 """New instructions by module."""
 
@@ -178,17 +177,16 @@ def their_search(setup: Setup, name: str, compile_: Callable[[Any, Any, list[Any
     """
     store = Store(setup.folder / f"{name}.db")
     ledger = Ledger(store, run=name, counts="alone")
-    engine = MeterEngine(_meter(setup.target, store, ledger, "search", "dspy", "train"))
+    engine = MeterEngine(_meter(setup.target, store, ledger, "search", "dspy", "train"), raw=True)
     lm = dspy.LM("luthier/embedded", engine=engine, cache=False, num_retries=0, temperature=0.0)
     asked = {question.text: question for question in (*setup.train, *setup.validation)}
-    program = dspy_program(PROGRAM, setup.folder)
 
     def metric(example: Any, made: Any, trace: Any = None) -> float:
         return setup.task.score(asked[example.question], made.answer).value
 
     started = time.perf_counter()
-    with dspy.context(lm=lm, adapter=ModuleAdapter()), contextlib.redirect_stdout(sys.stderr):
-        best = compile_(metric, program, examples(setup.train), examples(setup.validation))
+    with dspy.context(lm=lm, adapter=ModuleAdapter("raw")), contextlib.redirect_stdout(sys.stderr):
+        best = compile_(metric, Program(), examples(setup.train), examples(setup.validation))
     seconds = time.perf_counter() - started
     calls = ledger.spent("alone").calls
     side = Side(seconds, calls, held_out(setup, with_dspy_state(PROGRAM, best.dump_state()), store, ledger))
@@ -214,9 +212,9 @@ def mipro_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
         sets=setup.sets,
         trials=setup.trials,
         max_bootstrapped=DEMONSTRATIONS,
-        max_labelled=DEMONSTRATIONS,
+        max_labelled=0,
     )
-    parts = Parts(ProgramBinding(PROGRAM), Listed(texts), label=reference_label)
+    parts = Parts(ProgramBinding(PROGRAM), Listed(texts))
     ours = our_search(setup, f"our mipro {seed}", mipro.build(settings, parts), seed)
 
     def compile_(metric: Any, program: Any, train: list[Any], validation: list[Any]) -> Any:
@@ -246,8 +244,8 @@ def mipro_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
 
 def bootstrap_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
     """Ours and DSPy's bootstrap with random search; `sets` shuffled ones beside the three special."""
-    settings = BootstrapParams(candidates=setup.sets, max_bootstrapped=DEMONSTRATIONS, max_labelled=DEMONSTRATIONS)
-    search = bootstrap.build(settings, Parts(ProgramBinding(PROGRAM), label=reference_label))
+    settings = BootstrapParams(candidates=setup.sets, max_bootstrapped=DEMONSTRATIONS, max_labelled=0)
+    search = bootstrap.build(settings, Parts(ProgramBinding(PROGRAM)))
     ours = our_search(setup, f"our bootstrap {seed}", search, seed)
 
     def compile_(metric: Any, program: Any, train: list[Any], validation: list[Any]) -> Any:
@@ -263,7 +261,7 @@ def bootstrap_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
     return ours, their_search(setup, f"their bootstrap {seed}", compile_)
 
 
-def report(name: str, pairs: Sequence[tuple[Side, Side]], seeds: Sequence[int], keep: bool) -> None:
+def report(name: str, suffix: str, pairs: Sequence[tuple[Side, Side]], seeds: Sequence[int], keep: bool) -> None:
     """Record the two figures of one method, or print them alone."""
     seconds = [sum(pair[side].seconds for pair in pairs) for side in (0, 1)]
     calls = [sum(pair[side].calls for pair in pairs) for side in (0, 1)]
@@ -285,7 +283,7 @@ def report(name: str, pairs: Sequence[tuple[Side, Side]], seeds: Sequence[int], 
     if not keep:
         return
     record(
-        f"{name}_vs_dspy",
+        f"{name}_vs_dspy{suffix}",
         round(seconds[0] / seconds[1], 3),
         unit="wall time, ratio",
         n=calls[0],
@@ -294,7 +292,7 @@ def report(name: str, pairs: Sequence[tuple[Side, Side]], seeds: Sequence[int], 
         seeds=seeds,
     )
     record(
-        f"{name}_vs_dspy_score",
+        f"{name}_vs_dspy{suffix}_score",
         round(100 * gap.mean, 2),
         unit="points of accuracy",
         n=gap.n,
@@ -311,22 +309,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, count in (("train", 24), ("validation", 24), ("test", 200), ("sets", 6), ("trials", 20)):
         parser.add_argument(f"--{name}", type=int, default=count)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="of MIPROv2, from 1")
+    parser.add_argument(
+        "--share-prefixes", action=argparse.BooleanOptionalAction, default=True, help="the engine reads beginnings once"
+    )
     parser.add_argument("--print-only", action="store_true", help="record nothing")
     arguments = parser.parse_args(argv)
     if min(arguments.seeds) < 1:
         parser.error("DSPy's MIPROv2 ignores seed 0: give seeds from 1")
     logging.getLogger("dspy").setLevel(logging.WARNING)
-    task = open_task("explained")
+    task = open_task("mixed", "letter_counting")
     train, validation, test = (
         task.questions(split, getattr(arguments, split), 991) for split in ("train", "validation", "test")
     )
-    target = open_target(spec_of(load_params(ROOT).profile.target))
+    spec = replace(spec_of(load_params(ROOT).profile.target), share_prefixes=arguments.share_prefixes)
+    target = open_target(spec)
     target.complete([Request("warm up", 2)])
     with tempfile.TemporaryDirectory() as folder:
         setup = Setup(task, target, train, validation, test, arguments.sets, arguments.trials, Path(folder))
-        pairs = [mipro_sides(setup, seed) for seed in arguments.seeds]
-        report("mipro", pairs, arguments.seeds, not arguments.print_only)
-        report("bootstrap", [bootstrap_sides(setup, 0)], [0], not arguments.print_only)
+        suffix, keep = "" if arguments.share_prefixes else "_unshared", not arguments.print_only
+        report("mipro", suffix, [mipro_sides(setup, seed) for seed in arguments.seeds], arguments.seeds, keep)
+        report("bootstrap", suffix, [bootstrap_sides(setup, 0)], [0], keep)
     target.close()
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise, takewhile
 from typing import Any
 
 from luthier.errors import InputError
@@ -40,6 +41,23 @@ def complete_once_each(
     return [
         answers[key] if first[key] == index else replace(answers[key], attempts=()) for index, key in enumerate(keys)
     ]
+
+
+def leaders(prompts: Sequence[list[int]]) -> list[int]:
+    """Prompts that must be read before the others, so that each of those finds half of itself already read.
+
+    Args:
+        prompts: Token ids, in any order.
+
+    Returns:
+        Places of the prompts that share less than half of themselves with the one before them in sorted order.
+    """
+    order = sorted(range(len(prompts)), key=lambda place: prompts[place])
+    chosen = order[:1]
+    for before, place in pairwise(order):
+        if 2 * _shared(prompts[before], prompts[place]) < len(prompts[place]):
+            chosen.append(place)
+    return chosen
 
 
 def check_request(request: Request) -> None:
@@ -105,3 +123,8 @@ def chat_rows(request: Request) -> list[dict[str, Any]]:
     if isinstance(request.prompt, str):
         return [{"role": "user", "content": request.prompt}]
     return [{"role": message.role, "content": message.content} for message in request.prompt]
+
+
+def _shared(left: Sequence[int], right: Sequence[int]) -> int:
+    """Length of the common beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))

@@ -140,6 +140,19 @@ def test_prompts_at_the_edges(openvino_target: OpenVinoTarget) -> None:
     assert openvino_target.complete([]) == []
 
 
+def test_shared_beginnings_are_read_once_and_answers_keep_their_places(prepared: Prepared) -> None:
+    target = OpenVinoTarget(prepared.gguf, "shared", share_prefixes=True)
+    shots = "".join(f"Word: {word}\nAgain: {word}\n\n" for word in WORDS)
+    requests = [
+        Request(f"{shots}Word: {word}\nAgain:", max_tokens=4, stop=("\n",)) for word in ("lamp", "river", "fox")
+    ]
+    answers = target.complete([*requests, Request("The capital of France is", max_tokens=3)])
+    target.close()
+    texts = [answer.text.strip() for answer in answers if isinstance(answer, Completion)]
+    assert texts[:3] == ["lamp", "river", "fox"]
+    assert "Paris" in texts[3]
+
+
 def test_fingerprint_names_what_changes_answers(prepared: Prepared) -> None:
     base = OpenVinoTarget(prepared.gguf, "a").fingerprint
     assert OpenVinoTarget(prepared.gguf, "b", batch=8).fingerprint == base
