@@ -17,8 +17,8 @@ So the figures compare searches, not proposers, and DSPy's proposal costs next t
 
 MIPROv2 runs once for each seed (DSPy ignores seed 0). Bootstrap with random search has one fixed series of sets in
 DSPy, which is our seed 0: the two must find the same. Recorded for each: `<name>_vs_dspy`, wall time ours / peer
-(wanted: 0.5 or less), and `<name>_vs_dspy_score`, the held-out difference with its paired interval; `_unshared` stands
-behind the names where prefixes were not shared.
+(wanted: 0.5 or less), and `<name>_vs_dspy_score`, the held-out difference with its interval over questions and seeds;
+`_unshared` stands behind the names where prefixes were not shared.
 
     python -m benchmarks.dspy_peers              # minutes on two cores
     python -m benchmarks.dspy_peers --train 8 --validation 8 --test 20 --sets 3 --trials 3 --seeds 1 --print-only
@@ -42,10 +42,10 @@ import dspy
 
 from benchmarks.dspy_engine import ListedEngine, MeterEngine, ModuleAdapter, examples
 from benchmarks.dspy_letters import Program
+from benchmarks.peer_score import score_difference
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.candidate import Candidate
-from luthier.comparison import paired_difference
 from luthier.execute import Job, execute
 from luthier.harnesses.dspy_bridge import from_dspy, with_dspy_state
 from luthier.harnesses.program import ProgramHarness
@@ -265,19 +265,15 @@ def report(name: str, suffix: str, pairs: Sequence[tuple[Side, Side]], seeds: Se
     """Record the two figures of one method, or print them alone."""
     seconds = [sum(pair[side].seconds for pair in pairs) for side in (0, 1)]
     calls = [sum(pair[side].calls for pair in pairs) for side in (0, 1)]
-    left, right = (
-        {
-            question: sum(pair[side].held_out[question] for pair in pairs) / len(pairs)
-            for question in pairs[0][0].held_out
-        }
-        for side in (0, 1)
-    )
-    gap = paired_difference(left, right, resamples=10_000).interval
-    means = [100 * sum(table.values()) / len(table) for table in (left, right)]
+    tables = [[pair[side].held_out for pair in pairs] for side in (0, 1)]
+    gap = score_difference(*tables)
+    points = [[100 * sum(table.values()) / len(table) for table in side] for side in tables]
+    means = [sum(side) / len(side) for side in points]
     low, high = 100 * gap.low, 100 * gap.high
     print(
         f"{name}: {seconds[0]:.1f} s and {calls[0]} calls, DSPy {seconds[1]:.1f} s and {calls[1]} calls; held out "
-        f"{means[0]:.1f} and {means[1]:.1f} %, difference {100 * gap.mean:.1f} [{low:.1f}, {high:.1f}]",
+        f"{means[0]:.1f} and {means[1]:.1f} %, difference {100 * gap.mean:.1f} [{low:.1f}, {high:.1f}]; by seed "
+        f"{' '.join(f'{ours:.1f}/{theirs:.1f}' for ours, theirs in zip(*points, strict=True))}",
         file=sys.stderr,
     )
     if not keep:

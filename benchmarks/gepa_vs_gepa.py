@@ -7,9 +7,8 @@ that goes first changes from seed to seed. What the two find is scored on the sa
 
 * `gepa_vs_gepa`: wall time of our search over theirs, the mean of the seeds' ratios with its 95 % interval; below 1 is
   faster.
-* `gepa_vs_gepa_score`: points of accuracy of our end minus theirs on held-out questions, means over seeds, paired by
-  question. Its 95 % interval speaks of new questions at these seeds; the two sides draw differently, and seeds differ
-  more than questions do, so each seed's scores are printed too.
+* `gepa_vs_gepa_score`: points of accuracy of our end minus theirs on held-out questions, means over seeds, with an
+  interval over questions and seeds; each seed's scores are printed, too.
 
 The package may pass its limit (it looks once an iteration), ours may not; both counts are printed.
 
@@ -32,11 +31,12 @@ from typing import Any
 import gepa
 from gepa.core.adapter import EvaluationBatch
 
+from benchmarks.peer_score import score_difference
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.budget import Budget
 from luthier.candidate import Candidate
-from luthier.comparison import mean_interval, paired_difference
+from luthier.comparison import mean_interval
 from luthier.execute import Job, execute
 from luthier.execution import Limits
 from luthier.executor import executor_for
@@ -321,17 +321,17 @@ def measure(setting: Setting, seeds: Sequence[int], held: Sequence[Question], ke
     tables = score_on([end.best for pair in ends for end in pair], held, setting)
     points = [round(100 * statistics.fmean(table), 1) for table in tables]
     print(f"held-out accuracy by seed: ours {points[::2]}, theirs {points[1::2]}", file=sys.stderr)
-    our_means, their_means = (
-        {q.id: statistics.fmean(column) for q, *column in zip(held, *tables[side::2], strict=True)} for side in (0, 1)
+    our_tables, their_tables = (
+        [{q.id: score for q, score in zip(held, table, strict=True)} for table in tables[side::2]] for side in (0, 1)
     )
-    gap = paired_difference(our_means, their_means, resamples=10_000).interval
+    gap = score_difference(our_tables, their_tables)
     record(
         "gepa_vs_gepa_score",
         round(100 * gap.mean, 2),
         unit="points of accuracy on held-out questions, ours - gepa 0.1.4",
         n=gap.n,
-        ours=round(100 * statistics.fmean(our_means.values()), 2),
-        peer=round(100 * statistics.fmean(their_means.values()), 2),
+        ours=round(statistics.fmean(points[::2]), 2),
+        peer=round(statistics.fmean(points[1::2]), 2),
         seeds=seeds,
         interval=(round(100 * gap.low, 2), round(100 * gap.high, 2)),
         keep=keep,

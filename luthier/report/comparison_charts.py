@@ -19,6 +19,7 @@ from luthier.report.plot import (
     Axis,
     area,
     end_label,
+    heights_above,
     keep_apart,
     line,
     linear,
@@ -101,7 +102,11 @@ def use_plot(group: Group, unit: str, colours: Colours) -> Html:
         )
         for item, y, at in zip(group.standings, places, heights, strict=True)
     ]
-    marks = [_crossing(group, item, across, up, colours) for item in crossings]
+    points = [_place(group, item, across, up) for item in crossings]
+    marks = [
+        _crossing(group, item, point, at, across, colours)
+        for item, point, at in zip(crossings, points, heights_above(points), strict=True)
+    ]
     said = "; ".join(
         f"{item.label} costs {compact(item.before_use)} and {compact(item.use_cost)} a use" for item in group.standings
     )
@@ -186,11 +191,18 @@ def _interval(score: Interval, x: float, up: Axis) -> Html:
     return whisker(x, up.place(score.low), up.place(score.high))
 
 
-def _crossing(group: Group, item: Crossing, across: Axis, up: Axis, colours: Colours) -> Html:
-    found = item.result
+def _place(group: Group, item: Crossing, across: Axis, up: Axis) -> tuple[float, float]:
+    """Where two contenders cost the same."""
+    assert item.result.uses is not None
+    return across.place(item.result.uses), up.place(_total(group.standing(item.learned), item.result.uses))
+
+
+def _crossing(
+    group: Group, item: Crossing, point: tuple[float, float], label_at: float, across: Axis, colours: Colours
+) -> Html:
+    found, (x, y) = item.result, point
     assert found.uses is not None
     learned, other = group.standing(item.learned), group.standing(item.other)
-    x, y = across.place(found.uses), up.place(_total(learned, found.uses))
     low = across.place(found.low) if found.low is not None else LEFT
     high = across.place(found.high) if found.high is not None else _RIGHT
     bounds = " to ".join(NONE if value is None else count(round(value)) for value in (found.low, found.high))
@@ -200,7 +212,7 @@ def _crossing(group: Group, item: Crossing, across: Axis, up: Axis, colours: Col
         "g",
         whisker(y, low, high, upright=False),
         dot,
-        element("text", compact(math.ceil(found.uses)), x=x, y=y - 9, text_anchor="middle", class_="name"),
+        element("text", compact(math.ceil(found.uses)), x=x, y=label_at, text_anchor="middle", class_="name"),
         class_=f"who {colours[item.other]}",
         data_method=item.other,
     )

@@ -13,6 +13,8 @@ WIDTH, HEIGHT = 560.0, 350.0
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 150.0, 26.0, 44.0
 _LINE = 14.0
 """Least distance between two labels, in pixels of the drawing."""
+_SHORT, _GAP = 42.0, 9.0
+"""Width of a short label, a number, and its distance from what it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,21 @@ def keep_apart(heights: Sequence[float], low: float, high: float) -> list[float]
         placed[index] = min(placed[index], ceiling)
         ceiling = placed[index] - _LINE
     return placed
+
+
+def heights_above(points: Sequence[tuple[float, float]]) -> list[float]:
+    """Heights of short labels over these points; one that would meet that of its left neighbour goes above it.
+
+    Args:
+        points: Positions in any order.
+    """
+    heights = [0.0] * len(points)
+    last_x, last = -math.inf, math.inf
+    for number in sorted(range(len(points)), key=lambda n: points[n]):
+        x, y = points[number]
+        heights[number] = y - _GAP if x - last_x >= _SHORT else min(y - _GAP, last - _LINE)
+        last_x, last = x, heights[number]
+    return heights
 
 
 def end_label(text: str, x: float, y: float, at: float) -> Html:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from luthier.report.plot import keep_apart, linear, logarithmic, marker, spanning, steps
+from luthier.report.plot import heights_above, keep_apart, linear, logarithmic, marker, spanning, steps
 
 
 def test_a_linear_axis_has_round_ends():
@@ -36,6 +36,13 @@ def test_steps_keep_each_value_until_the_next():
 def test_labels_keep_apart_and_in_order():
     assert keep_apart([50.0, 52.0, 10.0], 0.0, 100.0) == [50.0, 64.0, 10.0]
     assert keep_apart([99.0, 98.0], 0.0, 100.0) == [100.0, 86.0]
+
+
+def test_labels_of_near_points_are_stacked():
+    # 9 over its point; 20 to the right of another: a line of 14 above that one; far away: 9 over its point again.
+    assert heights_above([(120.0, 95.0), (100.0, 100.0), (200.0, 80.0)]) == [77.0, 91.0, 71.0]
+    assert heights_above([(100.0, 100.0), (110.0, 60.0)]) == [91.0, 51.0]
+    assert heights_above([]) == []
 
 
 def test_kinds_have_their_own_shapes():
