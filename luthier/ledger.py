@@ -94,6 +94,7 @@ class Ledger:
         self._uses: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._slowest = 0.0
+        self._paces: dict[str, tuple[int, float, int]] = {}
         with journal.transaction() as db:
             for statement in _TABLES:
                 db.execute(statement)
@@ -247,10 +248,16 @@ class Ledger:
     def pace(self, target: str) -> float | None:
         """Seconds per paid call of a target over all runs of this store; None before the first."""
         query = (
-            "SELECT SUM(paid_seconds), SUM(paid_calls) FROM entries WHERE target = ? AND cached = 0 AND problem = ''"
+            "SELECT SUM(paid_seconds), SUM(paid_calls) FROM entries"
+            " WHERE seq > ? AND seq <= ? AND target = ? AND cached = 0 AND problem = ''"
         )
         with self._journal.transaction() as db:
-            seconds, calls = db.execute(query, [target]).fetchone()
+            seen, seconds, calls = self._paces.get(target, (0, 0.0, 0))
+            (last,) = db.execute("SELECT MAX(seq) FROM entries").fetchone()
+            if last is not None and last > seen:  # a big store is read once, then only what is new
+                more = db.execute(query, [seen, last, target]).fetchone()
+                seconds, calls = seconds + (more[0] or 0.0), calls + (more[1] or 0)
+                self._paces[target] = last, seconds, calls
         return seconds / calls if calls else None
 
     def render(self, runs: Sequence[str] = ()) -> str:

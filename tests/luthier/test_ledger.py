@@ -118,6 +118,27 @@ def test_seconds_stop_at_the_slowest_pace_seen(store):
     assert (caught.value.limit, caught.value.needed) == ("seconds", pytest.approx(1.2))
 
 
+def test_the_pace_is_seconds_per_paid_call_of_all_runs(store):
+    def settle(run, number, **parts):
+        call = Entry(
+            SEARCH, number, "answer", parts.pop("cached", False), Amount(calls=2, seconds=3.0), Amount(), **parts
+        )
+        Ledger(store, run=run).settle([], [call])
+
+    ledger = Ledger(store, run="a")
+    assert ledger.pace("t") is None
+    settle("a", "1", target="t")
+    assert ledger.pace("t") == 1.5
+    settle("b", "2", target="t")
+    settle("b", "3", target="other")
+    settle("b", "4", target="t", cached=True)
+    settle("b", "5", target="t", problem="timeout")
+    ledger.settle([], [Entry(SEARCH, "6", "answer", False, Amount(calls=1, seconds=9.0), Amount(), target="t")])
+    assert ledger.pace("t") == 3.0  # (3 + 3 + 9) seconds, 5 calls
+    assert ledger.pace("t") == Ledger(store, run="new").pace("t")
+    assert ledger.pace("unknown") is None
+
+
 def test_the_ledger_keeps_refusing_but_hits_and_tests_go_on(store):
     ledger = Ledger(store, Budget(calls=5), run="r")
     with pytest.raises(BudgetExhausted):
