@@ -13,7 +13,7 @@ from pathlib import Path
 
 from luthier.budget import Amount, Budget, show
 from luthier.errors import InputError
-from luthier.files import digest_text, write_atomically, write_json, write_rows
+from luthier.files import digest_text, locked, write_atomically, write_json, write_rows
 from luthier.harnesses.task_programs import program_for
 from luthier.ledger import Ledger
 from luthier.meter import Meter
@@ -88,8 +88,9 @@ def _ground(bench: Workbench) -> Ground:
 
 def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Result, Ledger]:
     name = _run_name(bench, ground, seed)
+    log = bench.root / LOGS / f"{digest_text(name)[:16]}.jsonl"
     ledger = bench.ledger_alone(name, ground.budget)
-    with StopSignal() as stop:
+    with locked(log.with_suffix(".lock"), _wait), StopSignal() as stop:
         session = Session(
             ground.binding.candidate(),
             ground.scope,
@@ -97,7 +98,7 @@ def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Resul
             ground.validation,
             _evaluate(bench, ground, ledger, seed, stop),
             ledger,
-            SearchLog(bench.root / LOGS / f"{digest_text(name)[:16]}.jsonl"),
+            SearchLog(log),
             seed=seed,
             watch=_progress(bench.method, seed, ground),
         )
@@ -110,6 +111,10 @@ def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Resul
         )
         result = run(searcher(bench.method)(settings, parts), session)
     return session, result, ledger
+
+
+def _wait(holder: str) -> None:
+    print(f"search: process {holder} runs this search; waiting for it, then reading what it found")
 
 
 def _run_name(bench: Workbench, ground: Ground, seed: int) -> str:
