@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 from luthier.errors import TargetError
-from luthier.files import digest_folder
+from luthier.files import digest_folder, locked
 from luthier.harnesses.program import ProgramHarness
 from luthier.harnesses.task_programs import PROGRAM_TASKS, SINGLE, program_for, read_program_file
 from luthier.params import load_params
@@ -89,6 +91,33 @@ def test_the_stage_runs_on_the_target_of_the_profile_and_repeats_for_nothing(beg
     with Workbench("search", "gepa") as bench:
         assert bench.store.count("calls") == paid
     assert (digest_folder(Path("data")), bill("gepa")) == before
+
+
+def test_a_second_process_waits_for_a_search_that_runs(begin, monkeypatch):
+    """Two writers of one log would leave steps twice in it, which no later run could read."""
+    begin()
+    search_landscape("gepa")
+    (lock,) = Path(search.LOGS).glob("*.lock")
+    before = log("gepa")
+    held, release, told = threading.Event(), threading.Event(), []
+
+    def hold():
+        with locked(lock):
+            held.set()
+            release.wait(60)
+
+    def wait(holder):
+        told.append(holder)
+        release.set()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(60)
+    monkeypatch.setattr(search, "_wait", wait)
+    search_landscape("gepa")
+    holder.join()
+    assert told == [str(os.getpid())]
+    assert log("gepa") == before
 
 
 def test_a_dry_run_says_what_one_validation_needs_and_spends_nothing(begin, capsys):
