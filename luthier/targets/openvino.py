@@ -7,11 +7,11 @@ What holds, measured on two cores with AVX512-BF16 (SmolLM2-135M, 48 prompts, 24
   sampled outputs changed. So a companion sequence (ours) always decodes beside the requests; with it a
   request's answer depends on the request alone. The companion's tokens are nobody's and are not counted;
   its cost drowned in the noise (64 sequences: 169 new tokens/s without, 168 with; alone: 1.8 s both).
-* With prefix caching on (`share_prefixes=True`), 60 % of the outputs of random-text prompts differed,
-  and differed between orders: faster on shared prefixes, inexact, hence off by default and part of the
-  fingerprint. The engine looks for a known beginning only when a sequence is added, so one sequence of
-  each beginning is read before the others are added: 48 prompts of 248 tokens with one beginning took
-  4.0 s; added at once 15.1 s, one after the other 17.3 s.
+* With prefix caching on (`share_prefixes=True`), outputs may differ: 60 % of random-text prompts did in a
+  first measurement, later only some prompts that were asked again as a whole (docs/decisions/002). Off by
+  default, and part of the fingerprint. The engine looks for a known beginning only when a sequence is
+  added, so one sequence of each beginning is read before the others are added: 48 prompts of 248 tokens
+  with one beginning took 4.0 s; added at once 15.1 s, one after the other 17.3 s.
 * Sampled calls have their own generator, seeded by their own seed.
 """
 
