@@ -354,7 +354,7 @@ def _place_columns(comparison: Comparison) -> list[Column]:
 
 def _place(comparison: Comparison, group: Group) -> list[Html]:
     texts = (group.task, group.budget_name or NONE)
-    return [cell(text) for text, many in zip(texts, _many(comparison), strict=True) if many]
+    return [cell(text, class_="word") for text, many in zip(texts, _many(comparison), strict=True) if many]
 
 
 def _many(comparison: Comparison) -> tuple[bool, bool]:
