@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Any
 
 from luthier.errors import InputError
@@ -50,12 +50,12 @@ def leaders(prompts: Sequence[list[int]]) -> list[int]:
         prompts: Token ids, in any order.
 
     Returns:
-        Places of the prompts that share less than half of themselves with the one before them in sorted order.
+        Places: in sorted order, each prompt that shares less than half of itself with the last one chosen.
     """
     order = sorted(range(len(prompts)), key=lambda place: prompts[place])
     chosen = order[:1]
-    for before, place in pairwise(order):
-        if 2 * _shared(prompts[before], prompts[place]) < len(prompts[place]):
+    for place in order[1:]:
+        if 2 * _shared(prompts[chosen[-1]], prompts[place]) < len(prompts[place]):
             chosen.append(place)
     return chosen
 
