@@ -2,165 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import re
-import subprocess
-import sys
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from luthier.budget import Budget
 from luthier.candidate import Candidate
 from luthier.errors import InputError, TargetError
-from luthier.harnesses.program import ProgramHarness
-from luthier.harnesses.prompt import PromptHarness
-from luthier.ledger import Ledger
-from luthier.meter import Meter
 from luthier.methods import gepa as method
 from luthier.methods.gepa import GepaSearch, build
-from luthier.question import Question
-from luthier.search import Draft, Scope
+from luthier.search import Draft
 from luthier.search_params import GepaParams
-from luthier.searches.executing import Executed
 from luthier.searches.grammar import GrammarProposer
-from luthier.searches.log import SearchLog
 from luthier.searches.parts import Parts
-from luthier.searches.programs import ProgramBinding
 from luthier.searches.reflective import Reflective
 from luthier.searches.selectors import Beam, NotWorse, SelectBest
-from luthier.searches.session import Session, run
-from luthier.store import Store
 from luthier.target import Request
-from luthier.targets.scripted import ScriptedTarget, prompt_text
-from luthier.task import Score
+from luthier.targets.scripted import prompt_text
+from tests.luthier.methods.gepa_world import BINDING, Bench, Fork, OneHalf, asked, forked, halves, questions
 from tests.luthier.searches.mortal import KilledError, Mortal
-
-PROGRAM = """
-wiring: |
-  first = left(question)
-  answer = right(question, first)
-modules:
-  left:
-    inputs: [question]
-    outputs: [first]
-    instruction: Left.
-    demos:
-      - question: kind 9 number 9
-        first: none
-  right:
-    inputs: [question, first]
-    outputs: [answer]
-    instruction: Right.
-"""
-BINDING = ProgramBinding(ProgramHarness.parse(PROGRAM))
-KINDS = (0, 1, 2, 0, 1, 2, 0, 1)
-
-
-def score(question: Question, given: str) -> Score:
-    return Score(float(given == question.reference), f"expected '{question.reference}', got '{given}'")
-
-
-def questions(split: str, count: int, first: int) -> list[Question]:
-    texts = [(KINDS[n % 8], n) for n in range(first, first + count)]
-    return [
-        Question.make(task="toy", text=f"kind {kind} number {n}", reference=f"right {n}", split=split)
-        for kind, n in texts
-    ]
-
-
-def asked(text: str) -> tuple[int, str]:
-    kind, number = re.findall(r"kind (\d) number (\d+)", text)[-1]
-    return int(kind), number
-
-
-def halves(request: Request) -> str:
-    """Kind 0 needs the left module edited, kind 1 the right one, kind 2 both or none."""
-    text = prompt_text(request)
-    if "Left" in text:
-        return "seen" if "alpha" in text else "blind"
-    kind, number = asked(text)
-    alpha, beta = "seen" in text, "beta" in text
-    return f"right {number}" if (alpha, beta, alpha == beta)[kind] else "wrong"
-
-
-@dataclass(frozen=True)
-class OneHalf:
-    """Edits one module of the start and spoils whatever is edited already: only a merge has both."""
-
-    name: str = "one half"
-
-    def propose(self, parent, component, evidence, *, rng, purpose):
-        other = {"left": "right", "right": "left"}[component]
-        if parent.text(other) != BINDING.candidate().text(other):
-            return Draft(f"noise {purpose}")
-        return Draft({"left": "Left. alpha", "right": "Right. beta"}[component] + f" {purpose}")
-
-
-def forked(request: Request) -> str:
-    """The start solves kind 2, a trap kind 0, a detour kinds 1 and 2; one step leads home from there."""
-    text = prompt_text(request)
-    if "Left" in text:
-        return "-"
-    kind, number = asked(text)
-    solved = {0} if "trap" in text else {0, 1, 2} if "home" in text else {1, 2} if "detour" in text else {2}
-    return f"right {number}" if kind in solved else "wrong"
-
-
-@dataclass(frozen=True)
-class Fork:
-    """From the start into the trap when it sees kind 0, else to the detour; from the trap nowhere."""
-
-    name: str = "fork"
-
-    def propose(self, parent, component, evidence, *, rng, purpose):
-        text = parent.text(component)
-        if "trap" in text:
-            return Draft(f"trap {purpose}")
-        if "detour" in text:
-            return Draft(f"detour home {purpose}")
-        sees = any("kind 0" in value for item in evidence for _, value in item.inputs)
-        return Draft(f"{'trap' if sees else 'detour'} {purpose}")
-
-
-class Bench:
-    """One folder: store, log and target of a search."""
-
-    def __init__(self, folder: Path, answer=halves, *, train: int = 12, validation: int = 8) -> None:
-        self.folder = folder
-        self.store = Store(folder / "store.db")
-        self.target = ScriptedTarget(answer)
-        self.train, self.validation = questions("train", train, 0), questions("validation", validation, 104)
-        self.start, self.build = BINDING.candidate(), BINDING.build
-        self.components = ("left", "right")
-
-    def session(self, budget=None, *, seed=0, target=None, feedback="trace") -> Session:
-        ledger = Ledger(self.store, budget, run="run", counts="alone")
-
-        def meters(phase: str, split: str) -> Meter:
-            context = {"role": "target", "account": "search", "method": "gepa", "phase": phase, "split": split}
-            return Meter(target or self.target, self.store, ledger, **context)
-
-        evaluate = Executed(self.build, score, meters, seed=seed)
-        scope = Scope(self.components, demonstrations=True, feedback=feedback)
-        log = SearchLog(self.folder / "run.jsonl")
-        return Session(self.start, scope, self.train, self.validation, evaluate, ledger, log, seed=seed)
-
-    def search(self, search, budget=None, **options):
-        return run(search, self.session(budget, **options))
-
-    def log(self) -> str:
-        return (self.folder / "run.jsonl").read_text()
-
-    def bill(self) -> list:
-        ledger = Ledger(self.store, run="run", counts="alone")
-        return [(line.account, line.role, line.phase, line.alone) for line in ledger.totals()]
-
-    def spent(self, unit: str) -> float:
-        return Ledger(self.store, run="run", counts="alone").spent("alone").get(unit)
 
 
 @pytest.fixture
@@ -441,66 +302,3 @@ def test_settings_choose_engine_and_parts():
     assert (own.selector, own.acceptance, own.batch, own.name) == (Beam(2), NotWorse(), 5, "gepa")
     best = made(OneHalf(), selector="best", merge=False, iterations=7)
     assert (best.selector, best.merges, best.iterations) == (SelectBest(), 0, 7)
-
-
-@dataclass(frozen=True)
-class Dice:
-    name: str = "dice"
-
-    def propose(self, parent, component, evidence, *, rng, purpose):
-        return Draft(f"{component} {rng.random():.6f}")
-
-
-def lottery(folder: Path) -> str:
-    """The log of a run on a landscape of chance with six components, many equal means and merges of them."""
-
-    def drawn(request: Request) -> str:
-        text = prompt_text(request)
-        number = asked(text)[1]
-        return f"right {number}" if hashlib.sha256(text.encode()).digest()[0] < 110 else "wrong"
-
-    bench = Bench(folder, drawn, train=24, validation=8)
-    bench.components = tuple(f"part {letter}" for letter in "fabedc")
-    bench.start = Candidate.make({name: f"{name} start" for name in bench.components})
-    bench.build = lambda candidate: PromptHarness.parse(" ".join(t for _, t in candidate.texts) + " {question}")
-    bench.search(GepaSearch(Dice(), acceptance=NotWorse(), iterations=40, merges=20))
-    return bench.log()
-
-
-def merge_of(numbered: bool) -> list[str]:
-    """The texts that the package's merge takes of two equally good candidates that differ in eleven components."""
-    from random import Random
-
-    from gepa.proposer.merge import sample_and_attempt_merge_programs_by_common_predictors as merge
-
-    keys = list(range(12)) if numbered else [f"part {letter}" for letter in "abcdefghijkl"]
-    start = dict.fromkeys(keys, "start")
-    one, two = ({**dict.fromkeys(keys, name), keys[0]: first} for name, first in (("one", "start"), ("two", "two")))
-    made = merge([0.1, 0.5, 0.5], Random(0), [1, 2], ([], []), [start, one, two], [[None], [0], [0]])
-    return [made[0][key] for key in keys]
-
-
-def printed(call: str, hash_seed: int) -> str:
-    """What a call prints in a process of its own."""
-    script = f"import pathlib, test_gepa; print(test_gepa.{call})"
-    env = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(Path(__file__).parent)}
-    return subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True).stdout
-
-
-def test_numbers_free_the_package_s_merge_from_the_order_of_hashes():
-    """With names it depends on PYTHONHASHSEED, which is why it is given numbers."""
-    assert len({printed("merge_of(False)", seed) for seed in (1, 2)}) == 2
-    assert len({printed("merge_of(True)", seed) for seed in (1, 2)}) == 1
-
-
-def test_every_merge_ends_accepted_or_rejected(tmp_path):
-    rows = [json.loads(line) for line in lottery(tmp_path / "one").splitlines()]
-    ends = [row["outcome"] for place, row in enumerate(rows) if place > 1 and rows[place - 2]["outcome"] == "merged"]
-    assert set(ends) == {"accepted", "rejected"}
-    assert all(rows[place + 1]["phase"] == "merge" for place, row in enumerate(rows) if row["outcome"] == "merged")
-
-
-def test_no_run_depends_on_the_order_of_hashes(tmp_path):
-    logs = [printed(f"lottery(pathlib.Path({str(tmp_path / str(seed))!r}))", seed) for seed in (1, 2)]
-    assert logs[0] == logs[1]
-    assert logs[0].count('"merged"') >= 3
