@@ -29,6 +29,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import statistics
 import sys
 import tempfile
 import time
@@ -46,6 +47,7 @@ from benchmarks.peer_score import score_difference
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.candidate import Candidate
+from luthier.comparison import spread
 from luthier.execute import Job, execute
 from luthier.harnesses.dspy_bridge import from_dspy, with_dspy_state
 from luthier.harnesses.program import ProgramHarness
@@ -243,7 +245,7 @@ def mipro_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
 
 
 def bootstrap_sides(setup: Setup, seed: int) -> tuple[Side, Side]:
-    """Ours and DSPy's bootstrap with random search; `sets` shuffled ones beside the three special."""
+    """Ours and DSPy's bootstrap with random search; `sets` shuffled ones beside the special ones."""
     settings = BootstrapParams(candidates=setup.sets, max_bootstrapped=DEMONSTRATIONS, max_labelled=0)
     search = bootstrap.build(settings, Parts(ProgramBinding(PROGRAM)))
     ours = our_search(setup, f"our bootstrap {seed}", search, seed)
@@ -267,8 +269,8 @@ def report(name: str, suffix: str, pairs: Sequence[tuple[Side, Side]], seeds: Se
     calls = [sum(pair[side].calls for pair in pairs) for side in (0, 1)]
     tables = [[pair[side].held_out for pair in pairs] for side in (0, 1)]
     gap = score_difference(*tables)
-    points = [[100 * sum(table.values()) / len(table) for table in side] for side in tables]
-    means = [sum(side) / len(side) for side in points]
+    points = [[100 * mean for mean in spread(side).means] for side in tables]
+    means = [statistics.fmean(side) for side in points]
     low, high = 100 * gap.low, 100 * gap.high
     print(
         f"{name}: {seconds[0]:.1f} s and {calls[0]} calls, DSPy {seconds[1]:.1f} s and {calls[1]} calls; held out "

@@ -36,7 +36,7 @@ from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.budget import Budget
 from luthier.candidate import Candidate
-from luthier.comparison import mean_interval
+from luthier.comparison import mean_interval, spread
 from luthier.execute import Job, execute
 from luthier.execution import Limits
 from luthier.executor import executor_for
@@ -319,19 +319,20 @@ def measure(setting: Setting, seeds: Sequence[int], held: Sequence[Question], ke
         keep=keep,
     )
     tables = score_on([end.best for pair in ends for end in pair], held, setting)
-    points = [round(100 * statistics.fmean(table), 1) for table in tables]
-    print(f"held-out accuracy by seed: ours {points[::2]}, theirs {points[1::2]}", file=sys.stderr)
     our_tables, their_tables = (
         [{q.id: score for q, score in zip(held, table, strict=True)} for table in tables[side::2]] for side in (0, 1)
     )
+    our_points, their_points = ([100 * mean for mean in spread(side).means] for side in (our_tables, their_tables))
+    shown = [", ".join(f"{point:.1f}" for point in points) for points in (our_points, their_points)]
+    print(f"held-out accuracy by seed: ours [{shown[0]}], theirs [{shown[1]}]", file=sys.stderr)
     gap = score_difference(our_tables, their_tables)
     record(
         "gepa_vs_gepa_score",
         round(100 * gap.mean, 2),
         unit="points of accuracy on held-out questions, ours - gepa 0.1.4",
         n=gap.n,
-        ours=round(statistics.fmean(points[::2]), 2),
-        peer=round(statistics.fmean(points[1::2]), 2),
+        ours=round(statistics.fmean(our_points), 2),
+        peer=round(statistics.fmean(their_points), 2),
         seeds=seeds,
         interval=(round(100 * gap.low, 2), round(100 * gap.high, 2)),
         keep=keep,

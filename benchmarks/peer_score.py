@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from luthier.comparison import Interval, require_same_questions
+from luthier.comparison import LEVEL, Interval, require_same_questions
 
 
 def score_difference(
@@ -35,5 +35,5 @@ def score_difference(
         asked = draws.integers(0, len(questions), len(questions))
         means = [side[draws.integers(0, len(side), len(side))][:, asked].mean() for side in (left, right)]
         gaps.append(means[0] - means[1])
-    low, high = np.percentile(gaps, [2.5, 97.5])
+    low, high = np.quantile(gaps, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(left.mean() - right.mean()), float(low), float(high), len(questions))
