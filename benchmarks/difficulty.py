@@ -44,7 +44,7 @@ from luthier.tasks.corpora import open_corpus
 from luthier.workbench import spec_of
 
 _STYLES = ("chat", "raw")
-_HITS = 2
+_HITS = 1
 _LABEL = (
     "",
     "Read the ticket and name its queue.",
@@ -126,7 +126,7 @@ def _block(
 
 
 DRAWERS: Mapping[str, tuple[Drawer, tuple[int, ...]]] = {
-    "twohop": (draw_twohop, (0, 2, 3)),
+    "twohop": (draw_twohop, (0, 3, 6)),
     "explained": (draw_explained, (0, 4, 8, 12)),
 }
 """Task -> how to draw, and the numbers of demonstrations (as many as the length limit of a harness allows)."""

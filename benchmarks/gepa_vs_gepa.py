@@ -1,5 +1,7 @@
 """Our GEPA beside the bare `gepa` package: one program, target, proposer, number of rollouts and set of seeds.
 
+The program has two modules and a tool for the family letter_counting: a quarter right at the start, and worked cases
+in its instructions matter. The proposer is the offline grammar, and the engine reads equal beginnings of prompts once.
 Both sides run the package's algorithm with its defaults and merge. Theirs is an adapter as its documentation has it:
 one call at a time, nothing kept. Ours is `luthier.methods.gepa` with ledger, log and store on disk; it batches, and an
 execution that it has seen is counted like any other but not run again. Each seed starts with an empty store; the side
@@ -23,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -38,18 +40,19 @@ from luthier.budget import Budget
 from luthier.candidate import Candidate
 from luthier.comparison import mean_interval, spread
 from luthier.execute import Job, execute
-from luthier.execution import Limits
-from luthier.executor import executor_for
+from luthier.execution import Execution, Limits
+from luthier.executor import RunResult, executor_for
 from luthier.harnesses.program import ProgramHarness
 from luthier.ledger import Ledger
 from luthier.meter import Meter
 from luthier.methods.gepa import build
 from luthier.params import load_params
 from luthier.question import Question
-from luthier.search import Evidence, Scope
+from luthier.search import Evaluation, Scope
 from luthier.search_params import GepaParams
+from luthier.searches.credit import OutcomeCredit
 from luthier.searches.executing import Executed
-from luthier.searches.grammar import SLOTS, GrammarProposer, Part, Slot, Symptom
+from luthier.searches.grammar import GrammarProposer
 from luthier.searches.log import SearchLog
 from luthier.searches.parts import Parts
 from luthier.searches.programs import ProgramBinding
@@ -63,57 +66,26 @@ from luthier.workbench import spec_of
 
 PROGRAM = """
 wiring: |
-  trouble = notice(question)
-  answer = choose(question, trouble)
+  letter = find_letter(question)
+  text = find_text(question)
+  answer = count(letter, text)
 modules:
-  notice:
+  find_letter:
     inputs: [question]
-    outputs: [trouble]
-    instruction: Say what the customer complains about.
-    demos:
-      - question: "Ticket: The clock was sent to my old street and I still wait for it."
-        trouble: delivery
-      - question: "Ticket: You took too much money for the fan."
-        trouble: billing
-      - question: "Ticket: The lamp flickers and then goes dark."
-        trouble: defect
-      - question: "Ticket: I cannot log in to see my order of the radio."
-        trouble: account
+    outputs: [letter]
+    style: raw
+    instruction: Copy the letter that is counted.
     max_tokens: 4
-  choose:
-    inputs: [question, trouble]
-    outputs: [queue]
-    instruction: Name the queue.
-    demos:
-      - question: "Ticket: The clock was sent to my old street and I still wait for it."
-        trouble: delivery
-        queue: amber
-      - question: "Ticket: You took too much money for the fan."
-        trouble: billing
-        queue: birch
-      - question: "Ticket: The lamp flickers and then goes dark."
-        trouble: defect
-        queue: coral
-      - question: "Ticket: I cannot log in to see my order of the radio."
-        trouble: account
-        queue: dune
-    max_tokens: 4
+  find_text:
+    inputs: [question]
+    outputs: [text]
+    style: raw
+    instruction: Copy the text in which the letter is counted.
+    max_tokens: 32
 """
-"""Four tickets of ours as demonstrations, which no side may change: without any the embedded model names no queue."""
-_WRONG: frozenset[Symptom] = frozenset({"wrong"})
-PROPOSER = GrammarProposer(
-    (
-        *SLOTS,
-        Slot(
-            "rule",
-            (
-                Part("Lost parcels go to amber, bills to birch, broken things to coral, accounts to dune.", _WRONG),
-                Part("Bills go to amber, lost parcels to birch, accounts to coral, broken things to dune.", _WRONG),
-            ),
-        ),
-    )
-)
-"""The grammar of all searches, and two rules for the queues: the right one (refunds aside) and a wrong one."""
+BINDING = ProgramBinding(ProgramHarness.parse(PROGRAM))
+PROPOSER = GrammarProposer(case=BINDING.worked_case)
+CREDIT = OutcomeCredit(steps=BINDING.steps)
 
 
 @dataclass(frozen=True)
@@ -140,9 +112,6 @@ class End:
     rollouts: int
 
 
-BINDING = ProgramBinding(ProgramHarness.parse(PROGRAM))
-
-
 def built(texts: Mapping[str, str]) -> ProgramHarness:
     """The program with these instructions."""
     return BINDING.build(BINDING.candidate().with_texts(texts))
@@ -164,7 +133,7 @@ def ours(setting: Setting, seed: int) -> End:
         candidate = BINDING.candidate()
         session = Session(
             candidate,
-            Scope(candidate.components, feedback="text"),
+            Scope(candidate.components, feedback="trace"),
             setting.train,
             setting.validation,
             Executed(BINDING.build, setting.task.score, meters),
@@ -208,21 +177,32 @@ class PlainAdapter:
 
     def evaluate(
         self, batch: list[Question], candidate: dict[str, str], capture_traces: bool = False
-    ) -> EvaluationBatch[Evidence, str]:
-        """Answers, scores and evidence, in order."""
+    ) -> EvaluationBatch[tuple[Question, Execution], str]:
+        """Answers, scores and executions, in order."""
         harness = built(candidate)
-        answers = [answer_of(harness, question, self._setting.target) for question in batch]
-        scores = [self._setting.task.score(question, answer) for question, answer in zip(batch, answers, strict=True)]
-        rows = zip(batch, answers, scores, strict=True)
-        traces = [Evidence(q.id, (("question", q.text),), text, given.value, given.feedback) for q, text, given in rows]
-        return EvaluationBatch(answers, [given.value for given in scores], traces)
+        rows = [self._execution(harness, question) for question in batch]
+        traces = list(zip(batch, rows, strict=True))
+        return EvaluationBatch([row.answer for row in rows], [row.score or 0.0 for row in rows], traces)
 
     def make_reflective_dataset(
-        self, candidate: dict[str, str], eval_batch: EvaluationBatch[Evidence, str], components_to_update: list[str]
+        self,
+        candidate: dict[str, str],
+        eval_batch: EvaluationBatch[tuple[Question, Execution], str],
+        components_to_update: list[str],
     ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """The same evidence for every component."""
-        records = [{"evidence": item} for item in eval_batch.trajectories or ()]
-        return dict.fromkeys(components_to_update, records)
+        """What each component did."""
+        questions, rows = zip(*(eval_batch.trajectories or ()), strict=True)
+        seen = Evaluation(built(candidate).digest, rows)
+        return {
+            name: [{"evidence": item} for item in CREDIT.assign(name, seen, questions, "trace")]
+            for name in components_to_update
+        }
+
+    def _execution(self, harness: ProgramHarness, question: Question) -> Execution:
+        ran = run_alone(harness, question, self._setting.target)
+        given = self._setting.task.score(question, ran.answer)
+        row = Execution(question.id, harness.digest, harness.kind, self._setting.target.fingerprint, 0, ran.outcome)
+        return replace(row, answer=ran.answer, score=given.value, feedback=given.feedback, trace=ran.trace)
 
 
 class PlainProposer:
@@ -254,7 +234,7 @@ class _Quiet:
         """Drop the message."""
 
 
-def answer_of(harness: ProgramHarness, question: Question, target: Target) -> str:
+def run_alone(harness: ProgramHarness, question: Question, target: Target) -> RunResult:
     """Run a program on a question, one call at a time.
 
     Raises:
@@ -272,7 +252,8 @@ def answer_of(harness: ProgramHarness, question: Question, target: Target) -> st
         try:
             requests = steps.send(answers)
         except StopIteration as end:
-            return str(end.value.answer)
+            result: RunResult = end.value
+            return result
 
 
 def score_on(harnesses: Sequence[ProgramHarness], questions: Sequence[Question], setting: Setting) -> list[list[float]]:
@@ -347,17 +328,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--train", type=int, default=48, help="training questions")
     parser.add_argument("--validation", type=int, default=24, help="validation questions")
     parser.add_argument("--held", type=int, default=120, help="held-out questions")
-    parser.add_argument("--families", default="plain,denied", help="of the task, separated by commas")
     parser.add_argument("--questions-seed", type=int, default=7)
     parser.add_argument("--print-only", action="store_true", help="record nothing")
     arguments = parser.parse_args(argv)
-    task = open_task("explained", arguments.families)
-    target = open_target(spec_of(load_params(ROOT).profile.target))
+    task = open_task("mixed", "letter_counting")
+    target = open_target(replace(spec_of(load_params(ROOT).profile.target), share_prefixes=True))
     seed = arguments.questions_seed
     train = task.questions("train", arguments.train, seed)
     validation = task.questions("validation", arguments.validation, seed)
     setting = Setting(task, target, train, validation, arguments.rollouts)
-    answer_of(BINDING.program, train[0], target)
+    run_alone(BINDING.program, train[0], target)
     measure(setting, arguments.seeds, task.questions("test", arguments.held, seed), not arguments.print_only)
     target.close()
     return 0

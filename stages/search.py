@@ -37,6 +37,8 @@ from stages.questions import OUT as QUESTIONS
 
 OUT = Path("data/search")
 LOGS = CACHE / "searches"
+_VERSION = 2
+"""Raise it when equal settings search otherwise: a log of the version before cannot be continued."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Resul
         settings = bench.params.searching(bench.method)
         parts = Parts(
             ground.binding,
-            _proposer(bench, ledger, seed),
+            _proposer(bench, ground, ledger, seed),
             _model_meter(bench, ledger, seed, "critic") if settings.proposer == "model" else None,
             label_for(bench.params.ask.task.name),
         )
@@ -123,6 +125,7 @@ def _run_name(bench: Workbench, ground: Ground, seed: int) -> str:
     Another budget does, because a log and a ledger cannot go back; the store then has the answers of the one before.
     """
     identity = {
+        "version": _VERSION,
         "settings": bench.params.searching(bench.method).model_dump(),
         "proposer": bench.params.profile.proposer and bench.params.profile.proposer.model_dump(),
         "target": bench.target.fingerprint,
@@ -152,9 +155,11 @@ def _evaluate(bench: Workbench, ground: Ground, ledger: Ledger, seed: int, stop:
     )
 
 
-def _proposer(bench: Workbench, ledger: Ledger, seed: int) -> Proposer:
+def _proposer(bench: Workbench, ground: Ground, ledger: Ledger, seed: int) -> Proposer:
     if bench.params.searching(bench.method).proposer == "grammar":
-        return GrammarProposer()
+        traced = ground.scope.feedback == "trace"  # else a proposer may not see what a module wrote
+        case = ground.binding.worked_case if traced else None
+        return GrammarProposer(case=case, max_characters=ground.scope.max_characters)
     return ModelProposer(_model_meter(bench, ledger, seed, "proposer"))
 
 

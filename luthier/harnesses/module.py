@@ -187,6 +187,11 @@ class _Checker:
         return HarnessError(problem, rule=rule, line=line, field=place, fix=fix)
 
 
+def worked_case(module: Module, demo: Demo) -> str:
+    """A demonstration as a paragraph of text: each field on a line that begins with its label."""
+    return "\n".join(f"{label(name)}: {demo[name]}" for name in module.fields)
+
+
 def implementation_of(module: Module) -> Implementation:
     """How a valid module asks and reads, in the terms of a graph's llm node."""
     labels = tuple(label(name) for name in module.outputs)

@@ -150,5 +150,6 @@ class Mipro:
             self.params.max_labelled,
             label=self.parts.label or unlabelled,
             at_once=self.params.at_once,
+            one_stream=True,
             steps=self.parts.binding.steps,
         )

@@ -4,11 +4,12 @@ After DSPy 3.4.1 (optimizers.md 3.2): `LabeledFewShot` (16, `Random(0)`), `Boots
 labelled, 1 round), `BootstrapFewShotWithRandomSearch` (16 candidates after zero-shot, labels only and unshuffled
 bootstrap). A demonstration of a successful run is a candidate for a good step, no proof of one. Ours: a threshold
 of 0 is honoured; which call of a repeated component was taken follows from a seed and stands in the log, as each set
-does; the sets come from the search's seed, and seed 0 draws as DSPy does.
+does; the sets of a random search come from the search's seed, and seed 0 draws as DSPy does.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ class Bootstrap:
         label: Where labelled demonstrations come from.
         at_once: Training questions that run together (ours). 1 stops after exactly the run that fills a set, as
             DSPy does; more keep an engine busy and may run up to `at_once - 1` questions too many, which are paid.
+        one_stream: One `Random(seed)` draws all shuffled sets, one after the other, as MIPROv2 does. Otherwise each
+            set has a source of its own, as in `BootstrapFewShotWithRandomSearch`.
         steps: Finds a component's steps in a run.
     """
 
@@ -49,6 +52,7 @@ class Bootstrap:
     threshold: float = 1.0
     label: Label = field(default=reference_label)
     at_once: int = 1
+    one_stream: bool = False
     steps: Steps = field(default=named_steps, repr=False)
 
     def labelled(self, session: Session, order: Sequence[Question] | None = None) -> Shots:
@@ -91,9 +95,9 @@ class Bootstrap:
     def each_set(self, session: Session, count: int) -> Iterator[Shots]:
         """`count` sets, each made when it is asked for.
 
-        None, labels only, unshuffled bootstrap, then shuffled ones of `randint(1, max)` runs. Under seed 0 the order
-        of shuffled set i and its size come from `Random(i)` each, as in DSPy. Without labels (`max_labelled` 0) the
-        second set is left out, and with no bootstrapping all after it.
+        None, labels only, unshuffled bootstrap, then shuffled ones of `randint(1, max)` runs. Without labels
+        (`max_labelled` 0) the second set is left out, in one stream it is a shuffled one instead (as in MIPROv2); with
+        no bootstrapping all after it are left out.
         """
         if count > 0:
             yield {}
@@ -101,13 +105,12 @@ class Bootstrap:
             yield self.labelled(session)
         if not self.max_bootstrapped:
             return
+        shuffled = itertools.islice(self._shuffled(session), max(count - self.special, 0))
+        if self.one_stream and not self.max_labelled:
+            yield from itertools.islice(shuffled, 1)
         if count >= self.special:
             yield self.bootstrapped(session, session.train, self.max_bootstrapped)
-        for number in range(count - self.special):
-            order = list(session.train)
-            self._rng(session, number).shuffle(order)
-            size = self._rng(session, number).randint(1, self.max_bootstrapped)
-            yield self.bootstrapped(session, order, size)
+        yield from shuffled
 
     @property
     def special(self) -> int:
@@ -118,9 +121,26 @@ class Bootstrap:
         """JSON of everything that changes the sets."""
         label = getattr(self.label, "__name__", type(self.label).__name__)
         sizes = {"max_bootstrapped": self.max_bootstrapped, "max_labelled": self.max_labelled}
-        return {**sizes, "threshold": self.threshold, "label": label, "at_once": self.at_once}
+        return {
+            **sizes,
+            "threshold": self.threshold,
+            "label": label,
+            "at_once": self.at_once,
+            "one_stream": self.one_stream,
+        }
 
-    def _rng(self, session: Session, number: int) -> random.Random:
+    def _shuffled(self, session: Session) -> Iterator[Shots]:
+        """Shuffled sets without end. Under seed 0, order and size of set i come from `Random(i)` each, as in DSPy."""
+        stream = random.Random(session.seed)
+        for number in itertools.count():
+            order = list(session.train)
+            self._source(session, number, stream).shuffle(order)
+            size = self._source(session, number, stream).randint(1, self.max_bootstrapped)
+            yield self.bootstrapped(session, order, size)
+
+    def _source(self, session: Session, number: int, stream: random.Random) -> random.Random:
+        if self.one_stream:
+            return stream
         return random.Random(number) if session.seed == 0 else session.rng(f"set {number}")
 
     def _shot(

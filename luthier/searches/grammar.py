@@ -1,9 +1,10 @@
 """`GrammarProposer`: the offline proposer (ours, offline). Instructions out of parts, chosen by what went wrong.
 
 No paper stands behind it: it lets every search run without a model that writes well, and its results are
-labelled "ours, offline". An instruction is the seed's own text and, after it, at most one part of each slot. A
-proposal changes one slot: add, replace or remove a part. Parts that answer the symptoms seen in the evidence
-are more likely.
+labelled "ours, offline". An instruction is the seed's own text, after its first paragraph at most one sentence of
+each slot, and at its end worked cases, each a paragraph: calls of runs that went well, as a reflective model copies
+them. A proposal changes one thing: it adds, replaces or removes a sentence, or adds a case. What answers the symptoms
+seen in the evidence is more likely; a case answers all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,6 +24,8 @@ Symptom = Literal["nothing", "too long", "wrapped", "wrong", "right"]
 """What one piece of evidence shows; see `symptom`."""
 _LONG_WORDS = 12
 _CURES = 4
+Case = Callable[[str, Evidence], str]
+"""Component and evidence -> the call as a paragraph of an instruction; "" where it cannot be written as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,12 @@ SLOTS = (
 
 @dataclass(frozen=True, slots=True)
 class GrammarProposer:
-    """Composes instructions from `slots`.
+    """Composes instructions from `slots` and worked cases.
 
     Attributes:
         slots: The grammar; no two parts may be equal.
+        case: Writes worked cases; None proposes none.
+        max_characters: No case is proposed that would make an instruction longer; the scope's limit.
         name: What logs and reports call it.
 
     Raises:
@@ -82,6 +87,8 @@ class GrammarProposer:
     """
 
     slots: tuple[Slot, ...] = SLOTS
+    case: Case | None = field(default=None, repr=False)
+    max_characters: int = 2000
     name: str = field(default="grammar (ours, offline)")
 
     def __post_init__(self) -> None:
@@ -96,30 +103,47 @@ class GrammarProposer:
     def propose(
         self, parent: Candidate, component: str, evidence: Sequence[Evidence], *, rng: random.Random, purpose: str
     ) -> Draft:
-        """Change one slot of the parent's text; the choice depends on `rng` and the evidence alone."""
-        own, chosen = self.split(parent.text(component))
+        """Change one slot of the parent's text, or add a case; the choice depends on `rng` and the evidence alone."""
+        text = parent.text(component)
+        own, chosen = self.split(text)
         seen = Counter(symptom(item) for item in evidence)
-        moves: list[tuple[int, Part | None]] = []
+        texts: list[str] = []
         weights: list[int] = []
         for place, slot in enumerate(self.slots):
             for part in (*slot.parts, None):
                 if part != chosen[place]:
-                    moves.append((place, part))
+                    texts.append(_composed(own, [*chosen[:place], part, *chosen[place + 1 :]]))
                     cured = sum(seen[name] for name in sorted(part.cures)) if part else 0
                     weights.append(1 + _CURES * cured)
-        place, part = rng.choices(moves, weights)[0]
-        changed = [*chosen[:place], part, *chosen[place + 1 :]]
-        return Draft(" ".join([own, *(item.text for item in changed if item is not None)]).strip())
+        for case in self._cases(component, evidence, text):
+            texts.append(f"{text}\n\n{case}".strip())
+            weights.append(1 + _CURES * (seen.total() - seen["right"]))
+        return Draft(rng.choices(texts, weights)[0])
 
     def split(self, text: str) -> tuple[str, list[Part | None]]:
-        """The text without the grammar's parts, and the part that each slot holds."""
+        """The text without the grammar's sentences, and the one that each slot holds."""
         chosen: list[Part | None] = []
         for slot in self.slots:
             held = next((part for part in slot.parts if _holds(text, part)), None)
             chosen.append(held)
             if held is not None:
                 text = text.replace(held.text, "")
-        return re.sub(r"[ \t]{2,}", " ", text).strip(), chosen
+        return re.sub(r"[ \t]+(?=\n)", "", re.sub(r"[ \t]{2,}", " ", text)).strip(), chosen
+
+    def _cases(self, component: str, evidence: Sequence[Evidence], text: str) -> list[str]:
+        """The cases that may be added to a text, without repetition, in order."""
+        if self.case is None:
+            return []
+        cases = [self.case(component, item) for item in evidence if symptom(item) == "right"]
+        paragraphs = text.split("\n\n")
+        room = self.max_characters - len(text) - 2
+        return [case for case in dict.fromkeys(cases) if case and case not in paragraphs and len(case) <= room]
+
+
+def _composed(own: str, chosen: Sequence[Part | None]) -> str:
+    """The sentences stand at the end of the first paragraph: what follows it are cases, which they must not touch."""
+    first, gap, rest = own.partition("\n\n")
+    return " ".join([first, *(part.text for part in chosen if part is not None)]).strip() + gap + rest
 
 
 def symptom(item: Evidence) -> Symptom:

@@ -15,8 +15,9 @@ from luthier.candidate import Candidate, Demonstration
 from luthier.errors import HarnessError
 from luthier.execution import Execution, Step
 from luthier.executors.program import wired_traces
-from luthier.harnesses.module import Demo, Module
+from luthier.harnesses.module import Demo, Module, worked_case
 from luthier.harnesses.program import ProgramHarness
+from luthier.search import Evidence
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,17 @@ class ProgramBinding:
             for trace in wired_traces(execution, self.program)
             if trace.module == component
         ]
+
+    def worked_case(self, component: str, evidence: Evidence) -> str:
+        """A module's call as a paragraph, for instructions that hold cases; "" when the evidence is of no such call."""
+        module = self.program.modules[component]
+        if {name for name, _ in evidence.inputs} != set(module.inputs):
+            return ""
+        shot = Demonstration(evidence.question, evidence.inputs, evidence.output, "bootstrapped")
+        try:
+            return worked_case(module, _demo(module, shot))
+        except HarnessError:
+            return ""
 
 
 def written(module: Module, outputs: Mapping[str, str]) -> str:

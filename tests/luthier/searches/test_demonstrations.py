@@ -87,6 +87,32 @@ def test_sets_are_those_of_dspy_under_seed_0(toy):
     assert Bootstrap(max_bootstrapped=0, max_labelled=0).sets(session, 5) == [{}]
 
 
+@pytest.mark.parametrize("seed", [0, 7])
+def test_one_stream_draws_the_sets_of_miprov2(toy, seed):
+    """Orders and sizes out of one `Random(seed)`; without labels the second set is a shuffled one."""
+    session = toy.session(demonstrations=True, seed=seed)
+    sets = Bootstrap(max_bootstrapped=3, max_labelled=0, one_stream=True).sets(session, 6)
+    stream, drawn = random.Random(seed), []
+    for _ in range(4):
+        order = list(toy.train)
+        stream.shuffle(order)
+        size = stream.randint(1, 3)
+        drawn.append([question.id for question in order if question.text.startswith("kind 3")][:size])
+    assert sets[0] == {}
+    assert [item.output for item in sets[2]["prompt"]] == ["right 3", "right 7", "right 11"]
+    assert [ids(shots["prompt"]) for shots in (sets[1], *sets[3:])] == drawn
+
+
+def test_one_stream_keeps_labels_only_where_there_are_labels(toy):
+    session = toy.session(demonstrations=True)
+    sets = Bootstrap(max_bootstrapped=3, max_labelled=2, one_stream=True).sets(session, 4)
+    assert sets[:2] == [{}, Bootstrap(max_labelled=2).labelled(session)]
+    order, stream = list(toy.train), random.Random(session.seed)
+    stream.shuffle(order)
+    size = stream.randint(1, 3)
+    assert ids(sets[3]["prompt"])[:size] == [q.id for q in order if q.text.startswith("kind 3")][:size]
+
+
 def test_random_search_returns_the_first_best_and_pays_for_each_set(toys):
     """Here a demonstration is all that matters, so every set with one is perfect and the first of them wins."""
 

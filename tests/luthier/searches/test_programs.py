@@ -13,7 +13,7 @@ from luthier.harnesses.program import ProgramHarness
 from luthier.ledger import Ledger
 from luthier.meter import Meter
 from luthier.question import Question
-from luthier.search import Evaluation
+from luthier.search import Evaluation, Evidence
 from luthier.searches.credit import OutcomeCredit
 from luthier.searches.programs import ProgramBinding
 from luthier.store import Store
@@ -116,3 +116,19 @@ def test_each_module_is_shown_its_own_calls_and_none_of_a_run_without_it(program
     ]
     assert [item.score for item in split] == [1.0, 0.0]
     assert len(credit.assign("order", evaluation, questions, "text")) == 2
+
+
+def test_a_call_becomes_a_worked_case(program: ProgramHarness) -> None:
+    case = ProgramBinding(program).worked_case
+    inputs = (("question", "sort b a"),)
+    assert case("reply", Evidence("q", inputs, "a b", 1.0)) == "Question: sort b a\nAnswer: a b"
+    both = Evidence("q", inputs, '{"kind": "sort", "words": "b a"}', 1.0)
+    assert case("split", both) == "Question: sort b a\nKind: sort\nWords: b a"
+
+
+@pytest.mark.parametrize(
+    ("component", "output"), [("order", "a b"), ("split", "no object"), ("split", '{"kind": "x"}')]
+)
+def test_what_is_no_call_of_the_module_becomes_no_case(program: ProgramHarness, component: str, output: str) -> None:
+    evidence = Evidence("q", (("question", "sort b a"),), output, 1.0)
+    assert ProgramBinding(program).worked_case(component, evidence) == ""

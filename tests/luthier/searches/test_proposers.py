@@ -67,6 +67,46 @@ def test_equal_generators_give_equal_drafts():
     assert proposals([seen("Paris")], 20) == proposals([seen("Paris")], 20)
 
 
+def pair(component, item):
+    return "" if item.output == "?" else f"{component} {item.inputs[0][1]} is {item.output}"
+
+
+def test_sentences_stand_before_the_cases_of_an_instruction():
+    proposer, rng = GrammarProposer(), random.Random(3)
+    start = current = Candidate.make({"prompt": "Name the capital.\n\nFrance: Paris\n\nSpain: Madrid"})
+    for number in range(60):
+        current = current.with_texts({"prompt": proposer.propose(current, "prompt", [], rng=rng, purpose="").text})
+        first, *rest = current.text("prompt").split("\n\n")
+        assert first.startswith("Name the capital."), number
+        assert rest == ["France: Paris", "Spain: Madrid"]
+        assert proposer.split(current.text("prompt"))[0] == start.text("prompt")
+
+
+def test_calls_that_went_well_become_cases():
+    """One failure: 4 sentences cure "wrong" and weigh 5, 5 more and the two cases 1 and 5: 10 of 35 add a case."""
+    proposer, rng = GrammarProposer(case=pair), random.Random(5)
+    evidence = [seen("Rome", 1.0, ""), seen("Roma", 1.0, ""), seen("Paris"), seen("Rome", 1.0, ""), seen("?", 1.0, "")]
+    texts = [proposer.propose(START, "prompt", evidence, rng=rng, purpose="").text for _ in range(600)]
+    cases = [text for text in texts if "\n\n" in text]
+    assert set(cases) == {f"Name the capital.\n\nprompt Capital of Italy? is {word}" for word in ("Rome", "Roma")}
+    assert abs(len(cases) / 600 - 10 / 35) < 0.06
+    assert "\n\n" not in "".join(proposals(evidence))
+
+
+def test_a_case_is_added_once_and_only_where_it_fits():
+    case = "prompt Capital of Italy? is Rome"
+    evidence, rng = [seen("Rome", 1.0, ""), seen("Paris")], random.Random(5)
+    whole = len(START.text("prompt")) + 2 + len(case)
+
+    def cases(start, most):
+        proposer = GrammarProposer(case=pair, max_characters=most)
+        texts = [proposer.propose(start, "prompt", evidence, rng=rng, purpose="").text for _ in range(99)]
+        return max(text.count(case) for text in texts)
+
+    held = START.with_texts({"prompt": f"Name the capital.\n\n{case}"})
+    assert [cases(START, whole), cases(START, whole - 1), cases(held, 2000)] == [1, 0, 1]
+
+
 def test_a_grammar_with_a_part_twice_is_refused():
     with pytest.raises(InputError, match="stands twice"):
         GrammarProposer((Slot("a", (Part("x"),)), Slot("b", (Part("x"),))))
