@@ -31,6 +31,7 @@ from luthier.evaluation import Result, parsed
 from luthier.execute import Job
 from luthier.execution import Execution
 from luthier.files import read_rows, write_atomically, write_json
+from luthier.harnesses.task_programs import program_for
 from luthier.methods import card
 from luthier.params import TargetParams
 from luthier.question import read_questions
@@ -48,6 +49,8 @@ PAGE = Path("reports/comparison.html")
 REPLICAS = Path("data/replicas")
 BASELINE = "target_alone"
 FIXED = ("target_alone", "best_fixed")
+START = "program"
+"""The hand-written program that searches start from, as it stands."""
 SCOPE = (
     "texts of a harness over the same tools, limits and questions; learns from scores, feedback and traces of training"
     " questions, from scores alone of validation questions, from nothing of test questions"
@@ -65,7 +68,7 @@ def work(bench: Workbench, options: Options) -> None:
     if options.dry_run:
         return
     stage = Stage(bench)
-    contenders = [*stage.fixed()]
+    contenders = [*stage.fixed(), *([stage.start()] if asked.searches else [])]
     for method in asked.methods:
         for seed in settings.seeds:
             contenders += stage.learned(method, seed)
@@ -109,23 +112,13 @@ class Stage:
 
     def fixed(self) -> list[Contender]:
         """The target alone and the best single configuration, as a replica evaluated them."""
-        method, seed = self._bench.params.ask.methods[0], self._settings.seeds[0]
-        rows = self._rows(REPLICAS / method / str(seed))
-        return [
-            self._contender(
-                name,
-                contender_label(name),
-                "fixed",
-                seed,
-                None,
-                trained="nothing",
-                frozen="everything",
-                spent=(),
-                curve=(),
-                trials=self._trials(rows[name]),
-            )
-            for name in FIXED
-        ]
+        rows = self._rows(REPLICAS / self._bench.params.ask.methods[0] / str(self._settings.seeds[0]))
+        return [self._unmoved(name, self._trials(rows[name])) for name in FIXED]
+
+    def start(self) -> Contender:
+        """The program that every search starts from: what a search has gained is its distance from this."""
+        text = program_for(self._bench.params.ask.task.name).text
+        return self._unmoved(START, self._tried(START, text, self._settings.seeds[0]))
 
     def learned(self, method: str, seed: int) -> list[Contender]:
         """A learned method under every budget, with one of its seeds.
@@ -246,6 +239,20 @@ class Stage:
             for number, (budget, name) in enumerate(zip(budgets, shown, strict=True), start=1)
         ]
 
+    def _unmoved(self, name: str, trials: tuple[Trial, ...]) -> Contender:
+        return self._contender(
+            name,
+            contender_label(name),
+            "fixed",
+            self._settings.seeds[0],
+            None,
+            trained="nothing",
+            frozen="everything",
+            spent=(),
+            curve=(),
+            trials=trials,
+        )
+
     def _contender(
         self,
         method: str,
@@ -294,6 +301,7 @@ class Stage:
 
     def _run(self, jobs: Sequence[Job], label: str, target: Target | None = None) -> list[Execution]:
         meter = self._bench.meter("target", "test", split="test", target=target)
+        print(f"compare: {len(jobs)} executions of {label}", flush=True)
         return self._bench.execute(jobs, meter, f"compare {label}", quiet=True)
 
 

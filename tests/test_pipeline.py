@@ -51,7 +51,7 @@ def test_the_report_is_one_page_with_the_measured_numbers(built):
 
 def test_the_comparison_holds_everyone_at_every_budget(built):
     table = json.loads((built / "data" / "compare" / "table.json").read_text())
-    everyone = {METHOD, *known_searches(), "target_alone", "best_fixed"}
+    everyone = {METHOD, *known_searches(), "target_alone", "best_fixed", "program"}
     assert [set(methods) for methods in table["budgets"].values()] == [everyone, everyone]
     for methods in table["budgets"].values():
         assert all(methods[name]["spent"] > 0 for name in {METHOD, *known_searches()})

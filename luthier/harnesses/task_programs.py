@@ -8,7 +8,8 @@ strongest that we know for the embedded default, and holds what a prompt need no
   their numbers and dates out of the question, so they have no argument module. A guard takes the tool's name or
   the word that questions use for it ("reverse", "backward"): a small router copies words better than it maps them.
 * `twohop`: retrieve with the question's own words, ask for the second query, retrieve, read the answer; one passage
-  each time, since a second one costs the embedded default more than the four questions in five that one allows.
+  each time. Perfect modules then answer four questions in five, with two passages all; but the embedded default loses
+  more by the second passage.
 * `explained`: the explanation first, then the queue; what is scored is the queue alone.
 * `hotpotqa`: the sentences that matter first, then the answer; the paragraphs stand in the question.
 * every other task: one module that answers.

@@ -4,11 +4,11 @@ Demonstration sets are bootstrapped for all modules, instructions are proposed f
 instruction and one set for every module: credit crosses modules through the surrogate. Random validation mini-batches,
 after every few trials a full validation of the best mean so far; only full validations make a best.
 
-v2 (the default) has MIPROv2's constants: n = 6 sets (its light setting), n // 2 instructions a module when
-demonstrations are searched and n when not, trials = max(2 variables log2 n, 1.5 n), mini-batches of 35 from 51
-validation questions on, full scores told to the surrogate. v1 is the paper's MIPRO: always mini-batches, full scores
-kept from the surrogate (ours, unverified). Rollouts without bootstrap and grounding: V + 35 trials + ceil(trials / 5) V
-with mini-batches, else V + trials V.
+v2 (the default) has MIPROv2's constants: n = 6 sets (its light setting), whose orders and sizes come from one
+`Random(seed)`; n // 2 instructions a module when demonstrations are searched and n when not; trials = max(2 variables
+log2 n, 1.5 n); mini-batches of 35 from 51 validation questions on; full scores told to the surrogate. v1 is the paper's
+MIPRO: always mini-batches, full scores kept from the surrogate (ours, unverified). Rollouts without bootstrap and
+grounding: V + 35 trials + ceil(trials / 5) V with mini-batches, else V + trials V.
 
 Proposals. A model is grounded as in MIPRO: `luthier.searches.grounded`, which replaces the reflective prompt of
 `ModelProposer` and is shown bootstrapped demonstrations. Every other proposer (the offline grammar above all) is shown

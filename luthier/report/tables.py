@@ -11,6 +11,7 @@ LABELS = {
     "target_alone": "target alone",
     "best_fixed": "best fixed",
     "random_graph": "random graph",
+    "program": "hand-written program",
 }
 KINDS = {
     "one_step": "one step",

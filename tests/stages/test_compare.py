@@ -68,14 +68,16 @@ def test_the_table_holds_the_means_that_were_worked_by_hand(compared, capsys):
     use = sum(u.prompt_tokens + u.completion_tokens for u in (TARGET_USE, GENERATOR_USE))
     for number, (name, (stage, score, unseen)) in enumerate(hand.items()):
         methods = said["budgets"][name]
-        assert sorted(methods) == ["best_fixed", "gepa", METHOD, "target_alone"]
+        assert sorted(methods) == ["best_fixed", "gepa", METHOD, "program", "target_alone"]
         learned, searched = methods[METHOD], methods["gepa"]
         assert (learned["score"], learned["unseen_families"]) == pytest.approx((score, unseen))
         assert (learned["seeds"], learned["per_use"]) == (2, use)
         assert learned["spent"] == mean(TOKENS[stage], 2 * TOKENS[stage])
         assert methods["target_alone"]["score"] == pytest.approx(1 / 8)
         assert methods["best_fixed"]["score"] == pytest.approx(2 / 8)
-        assert searched["score"] == pytest.approx(2 / 8), "a target that always says gcd is right on one family"
+        assert searched["score"] == methods["program"]["score"] == pytest.approx(2 / 8), (
+            "a target that always says gcd is right on one family"
+        )
         stands = [result("gepa", seed)["stands"][number]["spent"] for seed in SEEDS]
         assert searched["spent"] == mean(*(s["prompt_tokens"] + s["completion_tokens"] for s in stands))
         assert learned["low"] <= learned["score"] <= learned["high"]
@@ -95,6 +97,7 @@ def test_who_stands_under_a_budget_was_paid_by_it(compared):
     )
     assert sorted((item.method, item.budget) for item in runs if item.kind == "fixed") == [
         ("best_fixed", None),
+        ("program", None),
         ("target_alone", None),
     ]
     stages = dict(zip(LIMITS, CALLS, strict=True))
