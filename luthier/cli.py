@@ -67,7 +67,13 @@ def _parser() -> argparse.ArgumentParser:
     verify.set_defaults(run=_verify)
 
     contest = nouns.add_parser("compare", help="learned methods and searches at equal total budgets, from built runs")
-    contest.add_argument("folder", nargs="?", type=Path, default=Path("data/compare/contenders"))
+    contest.add_argument(
+        "folder",
+        nargs="*",
+        type=Path,
+        default=[Path("data/compare/contenders")],
+        help="data/compare/contenders of a build; of builds of other tasks, too, to compare over several tasks",
+    )
     contest.add_argument("--baseline", default="target_alone", help="method that the others are compared with")
     contest.add_argument("--unit", default="price", choices=("price", "tokens", "seconds"), help="of spend")
     contest.add_argument("--resamples", type=int, default=2000)
@@ -170,15 +176,15 @@ def _compare(arguments: argparse.Namespace) -> int:
     from luthier.report.comparison_page import render_comparison
     from luthier.report.comparison_summary import lines
 
-    if not arguments.folder.is_dir():
-        raise InputError("nothing was compared yet", where=str(arguments.folder), fix="run `make compare` first")
-    contenders = read_contenders(arguments.folder)
+    for folder in arguments.folder:
+        if not folder.is_dir():
+            raise InputError("nothing was compared yet", where=str(folder), fix="run `make compare` first")
+    contenders = [contender for folder in arguments.folder for contender in read_contenders(folder)]
     comparison = compare(contenders, arguments.baseline, unit=arguments.unit, resamples=arguments.resamples)
     if arguments.page is not None:
-        files = [
-            path for path in map(Path, ("data/questions/test.jsonl", "data/questions/held_out.jsonl")) if path.exists()
-        ]
-        questions = [question for path in files for question in read_questions(path)]
+        asked = [*(folder.parent.parent / "questions" for folder in arguments.folder), Path("data/questions")]
+        files = [folder / name for folder in dict.fromkeys(asked) for name in ("test.jsonl", "held_out.jsonl")]
+        questions = [question for path in files if path.exists() for question in read_questions(path)]
         write_atomically(arguments.page, render_comparison(comparison, contenders, questions))
     print("\n".join(lines(comparison)))
     return 0

@@ -110,7 +110,9 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A method on a second target that it was not trained or searched on.
+    """A method on a second target that it was not trained or searched on; only on families that it was trained on.
+
+    Families that it has not seen are the other axis, and the two are never merged.
 
     Attributes:
         score: There. home: Score on its own target. difference: There minus home, paired by question.
@@ -249,7 +251,7 @@ def _group(task: str, members: Sequence[Contender], baseline: str, unit: Unit, r
         tuple(standings),
         tuple(pairs),
         tuple(_crossings(standings, pairs, unit, resamples)),
-        tuple(_transfer(runs, at_home, task, resamples) for _, runs in sorted(away.items())),
+        tuple(_transfer(runs, at_home, task, resamples) for _, runs in sorted(away.items()) if _shown(runs)),
     )
 
 
@@ -260,8 +262,7 @@ def _standing(runs: Sequence[Contender], unit: Unit, resamples: int) -> Standing
     by_family = group_means(scores, families)
     costs = _costs(runs, unit)
     target = [_known(run.target_cost(trial, unit)) for run in runs for trial in run.trials]
-    # A family is unseen when no seed was trained on it.
-    shown = {trial.question for run in runs for trial in run.trials if not trial.held_out}
+    shown = _shown(runs)
     parts = [[score for q, score in scores.items() if (q in shown) == wanted] for wanted in (True, False)]
     seen, unseen = (mean_interval(part, resamples=resamples) if part else None for part in parts)
     curves = [
@@ -320,7 +321,10 @@ def _transfer(
             where=f"comparison on {task}",
             fix="evaluate the same runs on both targets",
         )
-    there, home = question_means(_scores(runs)), question_means(_scores(homes))
+    shown = _shown(homes)
+    there, home = (
+        {q: score for q, score in question_means(_scores(some)).items() if q in shown} for some in (runs, homes)
+    )
     return Transfer(
         first.method,
         first.label,
@@ -365,6 +369,11 @@ def _warnings(groups: Sequence[Group]) -> Iterable[str]:
 
 def _scores(runs: Sequence[Contender]) -> list[dict[str, float]]:
     return [{trial.question: _known(trial.execution.score) for trial in run.trials} for run in runs]
+
+
+def _shown(runs: Sequence[Contender]) -> set[str]:
+    """Questions of families that were seen; one is unseen when no seed was trained on it."""
+    return {trial.question for run in runs for trial in run.trials if not trial.held_out}
 
 
 def _costs(runs: Sequence[Contender], unit: Unit) -> Costs:

@@ -204,15 +204,15 @@ class Stage:
         return contenders
 
     def transferred(self, contenders: Sequence[Contender], settings: TargetParams) -> list[Contender]:
-        """The harness texts of the largest budget on a second target: the other axis of generalisation."""
+        """The harness texts of the largest budget, and the hand-written program, on a second target: the other axis."""
         largest = self._allowances()[-1]
         target = self._bench.opened(settings)
         questions = {question.id: question for question in self.questions}
         moved = []
         for item in contenders:
-            if item.budget != largest:
+            if item.budget != largest and item.method != START:
                 continue
-            kind = card(item.method).kind
+            kind = "program" if item.method == START else card(item.method).kind
             jobs = [Job(parsed(kind, trial.harness), questions[trial.question], item.seed) for trial in item.trials]
             executions = self._run(jobs, f"{item.method}, second target", target)
             trials = tuple(replace(t, execution=e) for t, e in zip(item.trials, executions, strict=True))

@@ -211,7 +211,7 @@ def second_targets(comparison: Comparison) -> Html | None:
         for group in comparison.groups
         for item in group.transfers
     ]
-    return sortable("All families", columns, rows) if rows else None
+    return sortable("Families that were trained on", columns, rows) if rows else None
 
 
 def overall(comparison: Comparison) -> Html | None:

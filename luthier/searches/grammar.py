@@ -122,22 +122,28 @@ class GrammarProposer:
 
     def split(self, text: str) -> tuple[str, list[Part | None]]:
         """The text without the grammar's sentences, and the one that each slot holds."""
+        first, gap, rest = text.partition("\n\n")
         chosen: list[Part | None] = []
         for slot in self.slots:
-            held = next((part for part in slot.parts if _holds(text, part)), None)
+            held = next((part for part in slot.parts if _holds(first, part)), None)
             chosen.append(held)
             if held is not None:
-                text = text.replace(held.text, "")
-        return re.sub(r"[ \t]+(?=\n)", "", re.sub(r"[ \t]{2,}", " ", text)).strip(), chosen
+                first = first.replace(held.text, "")
+        return re.sub(r"[ \t]{2,}", " ", first).strip() + gap + rest, chosen
 
     def _cases(self, component: str, evidence: Sequence[Evidence], text: str) -> list[str]:
         """The cases that may be added to a text, without repetition, in order."""
         if self.case is None:
             return []
-        cases = [self.case(component, item) for item in evidence if symptom(item) == "right"]
+        cases = [_paragraph(self.case(component, item)) for item in evidence if symptom(item) == "right"]
         paragraphs = text.split("\n\n")
         room = self.max_characters - len(text) - 2
         return [case for case in dict.fromkeys(cases) if case and case not in paragraphs and len(case) <= room]
+
+
+def _paragraph(text: str) -> str:
+    """A case without empty lines and spaces at line ends: only so can it be found again in an instruction."""
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 
 def _composed(own: str, chosen: Sequence[Part | None]) -> str:

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,23 @@ def test_a_comparison_is_drawn_against_the_baseline_that_is_named(capsys, here):
     assert (status, err) == (0, "")
     assert "12 test questions; baseline GEPA" in page.read_text()
     assert "what is the answer to case" in page.read_text(), "the texts of the questions stand in the page"
+
+
+def test_builds_of_several_tasks_are_compared_together(capsys, here):
+    folders = [here / name / "data" / "compare" / "contenders" for name in ("one", "two")]
+    runs, questions = contest(folders[0])
+    for item in runs:
+        write_contender(folders[1], replace(item, task="other"))
+    write_questions(folders[1].parent.parent / "questions" / "test.jsonl", questions)
+    page = here / "page.html"
+    options = ("--unit", "tokens", "--resamples", "100", "--page", str(page))
+    status, out, err = run(capsys, "compare", *map(str, folders), *options)
+    assert (status, err) == (0, "")
+    both = [*runs, *(replace(item, task="other") for item in runs)]
+    comparison = compare(both, "target_alone", unit="tokens", resamples=100)
+    assert {item.tasks for item in comparison.overall} == {2}
+    assert out.splitlines() == lines(comparison)
+    assert "what is the answer to case" in page.read_text()
 
 
 def test_a_comparison_that_cannot_be_made_is_one_message(capsys, here):

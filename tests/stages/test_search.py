@@ -120,6 +120,18 @@ def test_a_second_process_waits_for_a_search_that_runs(begin, monkeypatch):
     assert log("gepa") == before
 
 
+@pytest.mark.parametrize(("feedback", "shown"), [("trace", True), ("text", False), ("score", False)])
+def test_only_a_proposer_that_may_read_traces_is_given_cases(begin, feedback, shown):
+    longer = SEARCH_PROFILE.replace("gepa: { iterations: 6 }", "gepa: { iterations: 40 }").replace("[60, 300]", "[900]")
+    begin(profile=longer.replace("  train: 9", f"  scope: {{ feedback: {feedback} }}\n  train: 9"))
+    search_landscape("gepa")
+    drafts = [row["detail"]["text"] for row in log("gepa") if row["event"] == "propose"]
+    started = program_for("mixed").modules["route"].instruction.count("\n\n")
+    routed = [text for text in drafts if text.startswith("Name the tools")]
+    assert routed
+    assert any(text.count("\n\n") > started for text in routed) == shown
+
+
 def test_a_dry_run_says_what_one_validation_needs_and_spends_nothing(begin, capsys):
     begin(profile=budgets(5))
     assert run("gepa", "--dry-run") == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -112,6 +114,43 @@ def test_it_makes_the_sets_and_scores_of_dspy(worlds, program, answer, label, ma
         assert row.detail["scores"] == theirs[seed]["subscores"]
     assert any(len(shots) > 1 for made in sets for shots in made.values())
     assert ours.score == max(sum(theirs[seed]["subscores"]) for seed in seeds) / len(world.validation)
+
+
+@pytest.mark.parametrize(("program", "label", "max_labelled"), [(PROGRAM, None, 0), (ONE, reference_label, 5)])
+@pytest.mark.parametrize("seed", [0, 7])
+def test_one_stream_makes_the_sets_that_miprov2_makes(worlds, program, label, max_labelled, seed):
+    """Both for real, over the same target: all demonstrations of all sets, in order."""
+    dspy = pytest.importorskip("dspy", reason="dspy is not installed: pip install 'luthier[dspy]'")
+    from dspy.teleprompt.utils import create_n_fewshot_demo_sets
+
+    from benchmarks.dspy_engine import MeterEngine, ModuleAdapter, examples
+
+    world = worlds("both", program=program, **({"answer": counting} if label else {}))
+    making = replace(bootstrap.build(SMALL, world.parts(label=label)).bootstrap, max_labelled=max_labelled)
+    ours = replace(making, one_stream=True).sets(world.session(seed=seed, name="sets"), 6)
+
+    space: dict = {}
+    exec(to_dspy(program).source, space)
+    references = {question.text: question for question in world.train}
+    lm = dspy.LM("luthier/toy", engine=MeterEngine(world.meter(world.ledger(name="dspy"))), cache=False, num_retries=0)
+    with dspy.context(lm=lm, adapter=ModuleAdapter()):
+        student = space["Program"]()
+        theirs = create_n_fewshot_demo_sets(
+            student,
+            num_candidate_sets=6,
+            trainset=examples(world.train),
+            max_labeled_demos=max_labelled,
+            max_bootstrapped_demos=SMALL.max_bootstrapped,
+            metric=lambda example, made, trace=None: score(references[example.question], made.answer).value,
+            teacher_settings={},
+            rng=random.Random(seed),
+        )
+    for place, (name, _) in enumerate(student.named_predictors()):
+        module = program.modules[name]
+        wanted = [[{field: demo[field] for field in module.fields} for demo in demos] for demos in theirs[place]]
+        got = [[{**dict(s.inputs), module.outputs[0]: s.output} for s in shots.get(name, ())] for shots in ours]
+        assert got == wanted
+        assert len({str(demos) for demos in got}) > 2, "the sets differ"
 
 
 @pytest.mark.parametrize("selector", ["random_sets", "tpe"])

@@ -91,7 +91,7 @@ def test_verdicts(found, words):
 def test_generalisation_has_two_tables_and_no_mean_of_them(seen):
     _, families = seen.table("On the target that they were made for")
     assert [name.split(" ")[0] for name in families] == ["MAS-Architect", "MAS-GPT"]
-    _, targets = seen.table("All families")
+    _, targets = seen.table("Families that were trained on")
     assert {row["second target"] for row in targets.values()} != {synthetic.OWN}
     assert len(targets) == 2
 

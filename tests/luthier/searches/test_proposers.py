@@ -107,6 +107,16 @@ def test_a_case_is_added_once_and_only_where_it_fits():
     assert [cases(START, whole), cases(START, whole - 1), cases(held, 2000)] == [1, 0, 1]
 
 
+@pytest.mark.parametrize("output", ["Rome\n\n\nof  old ", "Rome  and  more", "Rome\t\nand more"])
+def test_a_case_of_any_text_is_found_again(output):
+    proposer, rng, current = GrammarProposer(case=pair), random.Random(5), START
+    for _ in range(60):
+        draft = proposer.propose(current, "prompt", [seen(output, 1.0, ""), seen("Paris")], rng=rng, purpose="")
+        current = current.with_texts({"prompt": draft.text})
+    assert current.text("prompt").count("Rome") == 1
+    assert "Rome" not in current.text("prompt").split("\n\n")[0]
+
+
 def test_a_grammar_with_a_part_twice_is_refused():
     with pytest.raises(InputError, match="stands twice"):
         GrammarProposer((Slot("a", (Part("x"),)), Slot("b", (Part("x"),))))
