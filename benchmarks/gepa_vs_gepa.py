@@ -1,7 +1,7 @@
 """Our GEPA beside the bare `gepa` package: one program, target, proposer, number of rollouts and set of seeds.
 
-The program has two modules and a tool for the family letter_counting; worked cases in its instructions matter to it. The
-proposer is the offline grammar, and the engine reads equal beginnings of prompts once for both sides.
+The program has two modules and a tool for the family letter_counting; worked cases in its instructions matter to it.
+The proposer is the offline grammar, and the engine reads equal beginnings of prompts once for both sides.
 
 Both sides run the package's algorithm with its defaults and merge. Theirs is an adapter as its documentation has it:
 one call at a time, nothing kept. Ours is `luthier.methods.gepa` with ledger, log and store on disk; it batches, and an
