@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from luthier.errors import TargetError
+from luthier.errors import InputError, TargetError
 from luthier.files import digest_folder, locked
 from luthier.harnesses.program import ProgramHarness
 from luthier.harnesses.task_programs import PROGRAM_TASKS, SINGLE, program_for, read_program_file
 from luthier.params import load_params
 from luthier.targets.scripted import Fault
+from luthier.task import Score
+from luthier.tasks.mixed import MixedSuite
 from luthier.workbench import Workbench
 from stages import search
 from stages.entry import run_stage
@@ -307,3 +309,35 @@ def test_every_shipped_program_starts_within_the_scope_of_a_shipped_profile(tmp_
     for name in (*PROGRAM_TASKS, SINGLE):
         for module in read_program_file(name).modules.values():
             assert len(module.instruction) + 200 <= limit, "room for a part of each slot of the offline grammar"
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        (lambda *_: 1 / 0, "the metric raised ZeroDivisionError"),
+        (lambda *_: Score(float("nan")), "the metric gave nan"),
+    ],
+    ids=["raises", "nan"],
+)
+@pytest.mark.parametrize("method", SEARCHES)
+def test_a_broken_metric_ends_any_search_with_one_error_and_its_repair_goes_on(
+    begin, monkeypatch, method, broken, problem
+):
+    begin("whole")
+    search_landscape(method)
+    whole = digest_folder(search.OUT), bill(method)
+    begin("broken")
+    with monkeypatch.context() as patch:
+        patch.setattr(MixedSuite, "score", broken)
+        with pytest.raises(InputError, match=problem):
+            search_landscape(method)
+    search_landscape(method)
+    assert (digest_folder(search.OUT), bill(method)) == whole
+
+
+def test_no_training_questions_are_refused_before_anything_is_paid(begin):
+    folder = begin()
+    (folder / "data" / "questions" / "train.jsonl").write_text("")
+    with pytest.raises(InputError, match=r"data/questions/train\.jsonl: the question file is empty"):
+        search_landscape("textgrad")
+    assert bill("textgrad") == []
