@@ -43,11 +43,10 @@ import dspy
 
 from benchmarks.dspy_engine import ListedEngine, MeterEngine, ModuleAdapter, examples
 from benchmarks.dspy_letters import Program
-from benchmarks.peer_score import score_difference
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.candidate import Candidate
-from luthier.comparison import spread
+from luthier.comparison import seeded_difference, spread
 from luthier.execute import Job, execute
 from luthier.harnesses.dspy_bridge import from_dspy, with_dspy_state
 from luthier.harnesses.program import ProgramHarness
@@ -268,7 +267,7 @@ def report(name: str, suffix: str, pairs: Sequence[tuple[Side, Side]], seeds: Se
     seconds = [sum(pair[side].seconds for pair in pairs) for side in (0, 1)]
     calls = [sum(pair[side].calls for pair in pairs) for side in (0, 1)]
     tables = [[pair[side].held_out for pair in pairs] for side in (0, 1)]
-    gap = score_difference(*tables)
+    gap = seeded_difference(*tables, resamples=10_000)
     points = [[100 * mean for mean in spread(side).means] for side in tables]
     means = [statistics.fmean(side) for side in points]
     low, high = 100 * gap.low, 100 * gap.high

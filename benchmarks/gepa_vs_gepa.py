@@ -34,12 +34,11 @@ from typing import Any
 import gepa
 from gepa.core.adapter import EvaluationBatch
 
-from benchmarks.peer_score import score_difference
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.budget import Budget
 from luthier.candidate import Candidate
-from luthier.comparison import mean_interval, spread
+from luthier.comparison import mean_interval, seeded_difference, spread
 from luthier.execute import Job, execute
 from luthier.execution import Execution, Limits
 from luthier.executor import RunResult, executor_for
@@ -307,7 +306,7 @@ def measure(setting: Setting, seeds: Sequence[int], held: Sequence[Question], ke
     our_points, their_points = ([100 * mean for mean in spread(side).means] for side in (our_tables, their_tables))
     shown = [", ".join(f"{point:.1f}" for point in points) for points in (our_points, their_points)]
     print(f"held-out accuracy by seed: ours [{shown[0]}], theirs [{shown[1]}]", file=sys.stderr)
-    gap = score_difference(our_tables, their_tables)
+    gap = seeded_difference(our_tables, their_tables, resamples=10_000)
     record(
         "gepa_vs_gepa_score",
         round(100 * gap.mean, 2),

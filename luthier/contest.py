@@ -27,6 +27,7 @@ from luthier.comparison import (
     paired_difference,
     pareto_front,
     question_means,
+    seeded_difference,
     spread,
 )
 from luthier.contender import Allowance, Contender, Kind, Unit, measure
@@ -91,11 +92,17 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Paired difference `ours - theirs` of two methods."""
+    """Paired difference `ours - theirs` of two methods.
+
+    Attributes:
+        difference: Of the means over seeds; its interval is over questions, at these seeds.
+        over_seeds: The same difference; its interval is over questions and seeds.
+    """
 
     ours: str
     theirs: str
     difference: Difference
+    over_seeds: Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,7 @@ class Crossing:
     other: str
     result: BreakEven
     difference: Difference
+    over_seeds: Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +246,15 @@ def _group(task: str, members: Sequence[Contender], baseline: str, unit: Unit, r
         (replace(item, on_front=front) for item, front in zip(found, fronts, strict=True)),
         key=lambda item: (_ORDER.index(item.kind), item.label, item.method),
     )
-    scores = {method: question_means(_scores(runs)) for method, runs in at_home.items()}
+    by_seed = {method: _scores(runs) for method, runs in at_home.items()}
+    scores = {method: question_means(tables) for method, tables in by_seed.items()}
     pairs = [
-        Pair(ours, theirs, paired_difference(scores[ours], scores[theirs], resamples=resamples))
+        Pair(
+            ours,
+            theirs,
+            paired_difference(scores[ours], scores[theirs], resamples=resamples),
+            seeded_difference(by_seed[ours], by_seed[theirs], resamples=resamples),
+        )
         for ours, theirs in _paired(standings, baseline)
     ]
     return Group(
@@ -295,13 +309,13 @@ def _paired(standings: Sequence[Standing], baseline: str) -> list[tuple[str, str
 
 
 def _crossings(standings: Sequence[Standing], pairs: Sequence[Pair], unit: Unit, resamples: int) -> list[Crossing]:
-    differences = {(pair.ours, pair.theirs): pair.difference for pair in pairs}
+    differences = {(pair.ours, pair.theirs): (pair.difference, pair.over_seeds) for pair in pairs}
     return [
         Crossing(
             ours.method,
             other.method,
             break_even(_costs(ours.runs, unit), _costs(other.runs, unit), resamples=resamples),
-            differences[ours.method, other.method],
+            *differences[ours.method, other.method],
         )
         for ours in standings
         for other in standings

@@ -26,7 +26,7 @@ from luthier.report.comparison_data import (
     embedded,
 )
 from luthier.report.markup import Html, document, element, join
-from luthier.report.numbers import count, difference, estimate
+from luthier.report.numbers import bounds, count, difference, estimate
 from luthier.report.tables import note, section
 
 _SHADES = {"learned": 4, "searched": 8, "fixed": 4}
@@ -147,7 +147,8 @@ def _sentence(group: Group, class_: str | None) -> Html:
         crossing = next(c for c in group.crossings if (c.learned, c.other) == (learned.method, other.method))
         text = join(
             text,
-            f"{learned.label} − {other.label}: {difference(crossing.difference.interval)}. "
+            f"{learned.label} − {other.label}: {difference(crossing.difference.interval)}, over seeds, too, "
+            f"{bounds(crossing.over_seeds)}. "
             f"It costs less than {other.label} ",
             element("strong", tables.verdict(crossing.result)),
             ".",
@@ -175,7 +176,8 @@ def _standings(comparison: Comparison, colours: Colours) -> Html:
         note(
             "Pooled scores are means over questions, each question's over its seeds; equal weight is the mean over "
             "families. Intervals (bootstrap over questions) speak of new questions at these seeds; the spread over "
-            "seeds stands beside them. Activate a heading to sort."
+            "seeds stands beside them, and the paired differences are given over new seeds, too. Activate a heading "
+            "to sort."
         ),
     )
 

@@ -78,11 +78,13 @@ def _standing(comparison: Comparison, group: Group, item: Standing, colours: Col
 
 
 def differences(comparison: Comparison) -> Html:
-    """Paired differences of learned ones with everyone, and of everyone with the baseline."""
+    """Paired differences of learned ones with everyone, and of everyone with the baseline; read over seeds, too."""
     columns = [
         Column("difference"),
         *_place_columns(comparison),
-        *DIFFERENCE,
+        *DIFFERENCE[:2],
+        Column("over seeds, too", numeric=True),
+        *DIFFERENCE[2:],
     ]
     rows = [
         _row(
@@ -92,10 +94,11 @@ def differences(comparison: Comparison) -> Html:
             *_place(comparison, group),
             _value(pair.difference.interval.mean, points(pair.difference.interval.mean)),
             number(bounds(pair.difference.interval)),
+            number(bounds(pair.over_seeds)),
             cell(difference_bar(pair.difference.interval)),
             _value(pair.difference.rescued, count(pair.difference.rescued)),
             _value(pair.difference.regressed, count(pair.difference.regressed)),
-            cell(reading(pair.difference.interval)),
+            cell(reading(pair.over_seeds)),
         )
         for group in comparison.groups
         for pair in group.pairs

@@ -19,6 +19,7 @@ from luthier.comparison import (
     paired_difference,
     pareto_front,
     question_means,
+    seeded_difference,
     spread,
 )
 from luthier.errors import InputError
@@ -162,3 +163,23 @@ def test_curves_start_where_every_seed_has_a_score():
     bands = mean_curve([[(1.0, 0.0), (3.0, 1.0)], [(2.0, 0.5)]])
     assert bands == (Band(2.0, 0.25, 0.0, 0.5), Band(3.0, 0.75, 0.5, 1.0))
     assert mean_curve([[(1.0, 0.0)], []]) == ()
+
+
+def test_seeds_widen_the_interval() -> None:
+    even = [{"a": 1.0, "b": 0.0, "c": 1.0, "d": 0.0}] * 3
+    same = seeded_difference(even, even, resamples=500)
+    assert (same.mean, same.low, same.high, same.n) == (0.0, 0.0, 0.0, 4)
+    uneven = [dict.fromkeys("abcd", score) for score in (1.0, 0.5, 0.0)]
+    wide = seeded_difference(uneven, even, resamples=500)
+    assert wide.mean == 0.0  # the means are 0.5 and 0.5
+    assert wide.low < -0.2 < 0.2 < wide.high
+
+
+def test_one_seed_of_each_leaves_the_questions() -> None:
+    found = seeded_difference([{"a": 1.0, "b": 0.0}], [{"a": 0.0, "b": 0.0}], resamples=500)
+    assert (found.mean, found.low, found.high) == (0.5, 0.0, 1.0)
+
+
+def test_seeds_with_other_questions_are_refused() -> None:
+    with pytest.raises(InputError):
+        seeded_difference([{"a": 1.0}], [{"b": 1.0}])
