@@ -125,6 +125,7 @@ def test_held_out_families_and_second_targets_are_two_figures(runs):
     assert group.standing("s").unseen is None
     (transfer,) = group.transfers
     assert (transfer.target, transfer.seeds, transfer.score.n) == ("other", (1,), 3)
+    assert (transfer.score.mean, transfer.home.mean) == (pytest.approx(1 / 3), 1.0)  # of family x; y is the other axis
     assert (transfer.difference.rescued, transfer.difference.regressed) == (0, 2)
     assert learned.score.mean == 0.75  # the second target did not move it
 

@@ -155,7 +155,7 @@ def test_a_router_that_names_nothing_leaves_the_answer_to_the_answer_module(run:
     assert row.answer == "mine"
 
 
-@pytest.mark.parametrize(("follows", "fewest", "most"), [(True, 16, 20), (False, 0, 2)])
+@pytest.mark.parametrize(("follows", "fewest", "most"), [(True, 16, 16), (False, 0, 2)])
 def test_the_second_query_of_twohop_decides(run: Run, follows: bool, fewest: int, most: int) -> None:
     task = open_task("twohop")
     questions = task.questions("train", 20, 7)
