@@ -1,9 +1,9 @@
 """Our bootstrap and MIPROv2 beside DSPy 3.4.1's own, on one program, target and set of questions, in one process.
 
 Both sides search `benchmarks.dspy_letters`, a program of two modules and a tool for the family letter_counting, on the
-embedded target; ours is made from it by `from_dspy`. Demonstrations matter there: without any it answers a quarter of
-the questions, with two or four bootstrapped ones between a third and nine tenths. Same training, validation and
-held-out questions, same number of demonstration sets, instructions and trials, and through `benchmarks.dspy_engine`
+embedded target; ours (`benchmarks.letters`) is made from it. Demonstrations matter there: without any it answers a
+quarter of the questions, with two or four bootstrapped ones between a third and nine tenths. Same training, validation
+and held-out questions, same number of demonstration sets, instructions and trials, and through `benchmarks.dspy_engine`
 the very same prompts. Each side pays through a meter over an empty store of its own, so neither pays a call twice.
 Ours gives the engine what can run together, DSPy asks one call at a time.
 
@@ -43,12 +43,13 @@ import dspy
 
 from benchmarks.dspy_engine import ListedEngine, MeterEngine, ModuleAdapter, examples
 from benchmarks.dspy_letters import Program
+from benchmarks.letters import PROGRAM
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.candidate import Candidate
 from luthier.comparison import seeded_difference, spread
 from luthier.execute import Job, execute
-from luthier.harnesses.dspy_bridge import from_dspy, with_dspy_state
+from luthier.harnesses.dspy_bridge import with_dspy_state
 from luthier.harnesses.program import ProgramHarness
 from luthier.ledger import Account, Ledger
 from luthier.meter import Meter
@@ -70,11 +71,6 @@ from luthier.task import Task
 from luthier.tasks import open_task
 from luthier.workbench import spec_of
 
-PROGRAM = from_dspy(
-    Program(),
-    "letter = find_letter(question)\ntext = find_text(question)\nanswer = count(letter, text)",
-    style="raw",
-)
 DEMONSTRATIONS = 4
 """Most bootstrapped demonstrations, the default of both. None are labelled: what should be copied is secret."""
 Texts = dict[str, list[str]]

@@ -34,6 +34,7 @@ from typing import Any
 import gepa
 from gepa.core.adapter import EvaluationBatch
 
+from benchmarks.letters import PROGRAM
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.budget import Budget
@@ -64,26 +65,7 @@ from luthier.task import Task
 from luthier.tasks import open_task
 from luthier.workbench import spec_of
 
-PROGRAM = """
-wiring: |
-  letter = find_letter(question)
-  text = find_text(question)
-  answer = count(letter, text)
-modules:
-  find_letter:
-    inputs: [question]
-    outputs: [letter]
-    style: raw
-    instruction: Copy the letter that is counted.
-    max_tokens: 4
-  find_text:
-    inputs: [question]
-    outputs: [text]
-    style: raw
-    instruction: Copy the text in which the letter is counted.
-    max_tokens: 32
-"""
-BINDING = ProgramBinding(ProgramHarness.parse(PROGRAM))
+BINDING = ProgramBinding(PROGRAM)
 PROPOSER = GrammarProposer(case=BINDING.worked_case)
 CREDIT = OutcomeCredit(steps=BINDING.steps)
 
