@@ -100,15 +100,13 @@ def seeded_difference(
     for table in (*ours, *theirs):
         require_same_questions(ours[0], table)
     questions = sorted(ours[0])
-    left, right = (np.array([[table[q] for q in questions] for table in side]) for side in (ours, theirs))
-    draws = np.random.default_rng(seed)
-    gaps = []
-    for _ in range(resamples):
-        asked = draws.integers(0, len(questions), len(questions))
-        means = [side[draws.integers(0, len(side), len(side))][:, asked].mean() for side in (left, right)]
-        gaps.append(means[0] - means[1])
+    rng = np.random.default_rng(seed)
+    asked = _shares(rng, resamples, len(questions))
+    tables = [[[table[question] for question in questions] for table in side] for side in (ours, theirs)]
+    left, right = (_resampled(table, _shares(rng, resamples, len(table)), asked) for table in tables)
+    gaps = [_unless_rounding(a - b, a) for a, b in zip(left, right, strict=True)]
     low, high = np.quantile(gaps, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(left.mean() - right.mean()), float(low), float(high), len(questions))
+    return Interval(float(np.mean(tables[0]) - np.mean(tables[1])), float(low), float(high), len(questions))
 
 
 # --- several seeds and families ---------------------------------------------------------------------------------
@@ -276,16 +274,15 @@ def break_even(ours: Costs, theirs: Costs, *, resamples: int = 2000, seed: int =
         )
     rng = np.random.default_rng(seed)
     questions = shapes.pop()
-    picked = _weights(rng.integers(0, questions, size=(resamples, questions)), questions)
+    picked = _shares(rng, resamples, questions)
     drawn: dict[int, Any] = {}
     befores, uses = [], []
     for costs in (ours, theirs):
         seeds = len(costs.before)
         if seeds not in drawn:
-            drawn[seeds] = _weights(rng.integers(0, seeds, size=(resamples, seeds)), seeds)
-        table = np.asarray(costs.per_use, dtype=float)
+            drawn[seeds] = _shares(rng, resamples, seeds)
         befores.append(drawn[seeds] @ np.asarray(costs.before, dtype=float))
-        uses.append(np.einsum("rs,sq,rq->r", drawn[seeds], table, picked))
+        uses.append(_resampled(costs.per_use, drawn[seeds], picked))
     points = [(float(np.mean(c.before)), float(np.mean(c.per_use))) for c in (ours, theirs)]
     gap = _unless_rounding(points[0][0] - points[1][0], points[0][0])
     saving = _unless_rounding(points[1][1] - points[0][1], points[1][1])
@@ -313,12 +310,19 @@ def _verdict(gap: float, saving: float) -> Verdict:
     return "equal" if saving == 0 else "always" if saving > 0 else "never"
 
 
-def _weights(draws: Any, size: int) -> Any:
+def _shares(rng: Any, resamples: int, size: int) -> Any:
     """Shape (resamples, size): the share of each item in each resample."""
     import numpy as np
 
-    flat = draws + size * np.arange(len(draws))[:, None]
-    return np.bincount(flat.ravel(), minlength=len(draws) * size).reshape(len(draws), size) / draws.shape[1]
+    flat = rng.integers(0, size, size=(resamples, size)) + size * np.arange(resamples)[:, None]
+    return np.bincount(flat.ravel(), minlength=resamples * size).reshape(resamples, size) / size
+
+
+def _resampled(table: Sequence[Sequence[float]], seeds: Any, questions: Any) -> Any:
+    """Shape (resamples,): means of a table of shape (seeds, questions) under the shares of both."""
+    import numpy as np
+
+    return np.einsum("rs,sq,rq->r", seeds, np.asarray(table, dtype=float), questions)
 
 
 def _unless_rounding(value: float, scale: float) -> float:

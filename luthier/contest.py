@@ -107,13 +107,24 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """From how many uses on a learned method costs less than another one, and what it scores against it."""
+    """From how many uses on a learned method costs less than another one.
 
-    learned: str
-    other: str
+    Attributes:
+        pair: The two, and what the learned one scores against the other.
+    """
+
+    pair: Pair
     result: BreakEven
-    difference: Difference
-    over_seeds: Interval
+
+    @property
+    def learned(self) -> str:
+        """The learned method."""
+        return self.pair.ours
+
+    @property
+    def other(self) -> str:
+        """The method that it is compared with."""
+        return self.pair.theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,13 +320,11 @@ def _paired(standings: Sequence[Standing], baseline: str) -> list[tuple[str, str
 
 
 def _crossings(standings: Sequence[Standing], pairs: Sequence[Pair], unit: Unit, resamples: int) -> list[Crossing]:
-    differences = {(pair.ours, pair.theirs): (pair.difference, pair.over_seeds) for pair in pairs}
+    known = {(pair.ours, pair.theirs): pair for pair in pairs}
     return [
         Crossing(
-            ours.method,
-            other.method,
+            known[ours.method, other.method],
             break_even(_costs(ours.runs, unit), _costs(other.runs, unit), resamples=resamples),
-            *differences[ours.method, other.method],
         )
         for ours in standings
         for other in standings

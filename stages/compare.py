@@ -212,8 +212,10 @@ class Stage:
         for item in contenders:
             if item.budget != largest and item.method != START:
                 continue
-            kind = "program" if item.method == START else card(item.method).kind
-            jobs = [Job(parsed(kind, trial.harness), questions[trial.question], item.seed) for trial in item.trials]
+            jobs = [
+                Job(parsed(trial.execution.kind, trial.harness), questions[trial.question], item.seed)
+                for trial in item.trials
+            ]
             executions = self._run(jobs, f"{item.method}, second target", target)
             trials = tuple(replace(t, execution=e) for t, e in zip(item.trials, executions, strict=True))
             moved.append(replace(item, target=target.fingerprint, trials=trials))

@@ -147,8 +147,8 @@ def _sentence(group: Group, class_: str | None) -> Html:
         crossing = next(c for c in group.crossings if (c.learned, c.other) == (learned.method, other.method))
         text = join(
             text,
-            f"{learned.label} − {other.label}: {difference(crossing.difference.interval)}, over seeds, too, "
-            f"{bounds(crossing.over_seeds)}. "
+            f"{learned.label} − {other.label}: {difference(crossing.pair.difference.interval)}, over seeds, too, "
+            f"{bounds(crossing.pair.over_seeds)}. "
             f"It costs less than {other.label} ",
             element("strong", tables.verdict(crossing.result)),
             ".",

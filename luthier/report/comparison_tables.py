@@ -129,7 +129,7 @@ def break_evens(comparison: Comparison) -> Html:
             _value(item.result.gap, _signed(item.result.gap)),
             _value(item.result.saving, _signed(item.result.saving)),
             _value(item.result.agreement, percent(item.result.agreement)),
-            _difference(item.difference),
+            _difference(item.pair.difference),
         )
         for group in comparison.groups
         for item in group.crossings
