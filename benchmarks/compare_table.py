@@ -11,8 +11,9 @@ from __future__ import annotations
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.contender import read_contenders
-from luthier.contest import Comparison, Group, Standing, compare
+from luthier.contest import compare
 from luthier.report.comparison_tables import verdict
+from luthier.standings import Comparison, Group, Standing
 
 RUNS = ROOT / "data" / "compare" / "contenders"
 LEARNED = "mas_architect"

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from luthier.comparison import Interval
-from luthier.contest import Crossing, Group, Standing
 from luthier.report.markup import Html, element, join
 from luthier.report.numbers import NONE, count, estimate
 from luthier.report.plot import (
@@ -31,6 +30,7 @@ from luthier.report.plot import (
     steps,
     whisker,
 )
+from luthier.standings import Crossing, Group, Standing
 
 _RIGHT, _LOW = WIDTH - RIGHT, HEIGHT - BOTTOM
 _BELOW = 30.0

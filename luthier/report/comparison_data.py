@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from luthier.contender import Contender, Trial
-from luthier.contest import Comparison
 from luthier.execution import Step
 from luthier.fairness import family_of
 from luthier.question import Question
 from luthier.report.charts import OUTCOMES
 from luthier.report.comparison_charts import Colours
 from luthier.report.markup import Html
+from luthier.standings import Comparison
 
 LONGEST_QUESTION = 1600
 """Characters of a question."""

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
 from luthier.contender import TRAINED_TOKEN, Contender, unit_label
-from luthier.contest import Comparison, Group, Standing
 from luthier.question import Question
 from luthier.report import comparison_tables as tables
 from luthier.report.charts import OUTCOMES
@@ -28,6 +27,7 @@ from luthier.report.comparison_data import (
 from luthier.report.markup import Html, document, element, join
 from luthier.report.numbers import bounds, count, difference, estimate
 from luthier.report.tables import note, section
+from luthier.standings import Comparison, Group, Standing
 
 _SHADES = {"learned": 4, "searched": 8, "fixed": 4}
 """Colours of each kind in the style sheet; more contenders begin again."""

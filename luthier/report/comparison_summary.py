@@ -6,8 +6,8 @@ from typing import Any
 
 from luthier.comparison import Interval
 from luthier.contender import unit_label
-from luthier.contest import Comparison
 from luthier.report.comparison_tables import verdict
+from luthier.standings import Comparison
 
 
 def table(comparison: Comparison) -> dict[str, Any]:

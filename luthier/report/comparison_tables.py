@@ -9,12 +9,12 @@ from dataclasses import replace
 from luthier.budget import Amount
 from luthier.comparison import BreakEven, Difference
 from luthier.contender import BEFORE_USE, Contender, Spend, Unit, measure, unit_label
-from luthier.contest import Comparison, Group, Standing
 from luthier.report.charts import difference_bar, interval_bar, outcome_bar
 from luthier.report.comparison_charts import Colours, compact
 from luthier.report.markup import Child, Html, element, join
 from luthier.report.numbers import NONE, bounds, count, estimate, percent, points, reading, short
 from luthier.report.tables import DIFFERENCE, Column, cell, number
+from luthier.standings import Comparison, Group, Standing
 
 _BAR = {"learned": "learned", "searched": "searched", "fixed": "baseline"}
 
