@@ -25,7 +25,7 @@ def markdown(comparison: Comparison) -> str:
     last = groups[-1]
     head = ["", *(f"at {_usd(group)}" for group in groups), "a thousand uses", "break-even", "unseen families"]
     rows = [head, ["---"] * len(head)]
-    uses = {item.other: verdict(item.result) for item in last.crossings if item.learned == LEARNED}
+    uses = {item.other: verdict(item) for item in last.crossings if item.learned == LEARNED}
     for item in last.standings:
         cells = [_score(group.standing(item.method)) for group in groups]
         unseen = f"{item.unseen.mean:.1%}" if item.unseen else ""
@@ -46,7 +46,7 @@ def main() -> int:
     learned, search = group.standing(LEARNED), best_search(group)
     pair = next(item for item in group.pairs if (item.ours, item.theirs) == (LEARNED, search.method))
     print(markdown(comparison))
-    gap = pair.over_seeds
+    gap = pair.widest
     record(
         "compare_table",
         round(100 * gap.mean, 2),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from luthier.errors import BudgetExhausted, InputError, LuthierError
 
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status. Expected failures print one message that says what to do."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if not hasattr(arguments, "run"):
+        parser.print_help()
+        return 0
     try:
         status = int(arguments.run(arguments) or 0)
         sys.stdout.flush()
@@ -31,42 +35,109 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+class _Commands:
+    """Subcommands that all have a description and an example."""
+
+    def __init__(self, parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+        self._made = parser.add_subparsers(metavar="command", required=required)
+
+    def add(
+        self, name: str, about: str, example: str, run: Callable[[argparse.Namespace], int] | None = None
+    ) -> argparse.ArgumentParser:
+        parser = self._made.add_parser(
+            name,
+            help=about,
+            description=f"{about[0].upper()}{about[1:]}.",
+            epilog=f"example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if run is not None:
+            parser.set_defaults(run=run)
+        return parser
+
+
+class _Version(argparse.Action):
+    """Reads the version only when asked: the package's metadata costs as much as all the rest of `--help`."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"luthier {version('luthier')}")
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="luthier", description="Train or search the harness of a frozen language model, on one ledger."
+        prog="luthier",
+        description="Train or search the harness of a frozen language model, on one ledger.",
+        epilog="`luthier COMMAND --help` shows a command's options and an example.",
     )
-    nouns = parser.add_subparsers(metavar="command", required=True)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    commands = _Commands(parser, required=False)
 
-    tasks = nouns.add_parser("tasks", help="list the tasks, or prove their references").add_subparsers(required=True)
-    tasks.add_parser("list", help="names of all tasks").set_defaults(run=_tasks_list)
-    validate = tasks.add_parser("validate", help="each reference must score 1, an empty answer 0")
+    asking = commands.add(
+        "ask", "put a question to a trained generator, a search result or the pool", 'luthier ask "..."', _ask
+    )
+    asking.epilog = _ASK_EXAMPLES
+    asking.add_argument("question", nargs="*", help="a question each; - reads them from standard input, one a line")
+    asking.add_argument("--file", type=Path, help="one question a line, or rows with references (.jsonl)")
+    asking.add_argument(
+        "--with",
+        dest="writer",
+        default="",
+        metavar="WHO",
+        help="METHOD@ALIAS, METHOD/PHASE, a model id, search:METHOD[/SEED], pool:NAME, program (default: the champion)",
+    )
+    asking.add_argument("--method", default="", help="whose champion answers (default: the first of params.yaml)")
+    asking.add_argument("--json", action="store_true", help="one JSON object a question")
+
+    tasks = _Commands(commands.add("tasks", "list the tasks, or prove their references", "luthier tasks list"))
+    tasks.add("list", "names of all tasks", "luthier tasks list", _tasks_list)
+    validate = tasks.add(
+        "validate",
+        "each reference must score 1, an empty answer 0",
+        "luthier tasks validate gsm8k --source gsm8k.jsonl --split test",
+        _tasks_validate,
+    )
     validate.add_argument("task", nargs="?", default="mixed")
     validate.add_argument("--source", default="", help="local file, folder or hub id")
     validate.add_argument("--split", default="train", choices=("train", "validation", "test"))
     validate.add_argument("--count", type=int, default=170)
-    validate.set_defaults(run=_tasks_validate)
 
-    pool = nouns.add_parser("pool", help="the hand-written configurations").add_subparsers(required=True)
-    pool.add_parser("list", help="name, calls and purpose of each").set_defaults(run=_pool_list)
+    pool = _Commands(commands.add("pool", "the hand-written configurations", "luthier pool list"))
+    pool.add("list", "name, calls and purpose of each", "luthier pool list", _pool_list)
 
-    graph = nouns.add_parser("graph", help="check, draw or convert a graph text").add_subparsers(required=True)
-    check = graph.add_parser("check", help="parse and validate; print the canonical text")
+    graph = _Commands(commands.add("graph", "check, draw or convert a graph text", "luthier graph check my.txt"))
+    check = graph.add(
+        "check", "parse and validate; print the canonical text", "luthier graph check my.txt --json", _graph_check
+    )
     check.add_argument("file", type=Path)
     check.add_argument("--json", action="store_true", help="print the JSON form instead")
-    check.set_defaults(run=_graph_check)
-    draw = graph.add_parser("draw", help="write a picture: .svg or .mmd (Mermaid)")
+    draw = graph.add("draw", "write a picture: .svg or .mmd (Mermaid)", "luthier graph draw my.txt my.svg", _graph_draw)
     draw.add_argument("file", type=Path)
     draw.add_argument("out", type=Path)
-    draw.set_defaults(run=_graph_draw)
 
-    lineage = nouns.add_parser("lineage", help="print where a checkpoint comes from, down to the questions")
+    lineage = commands.add(
+        "lineage",
+        "print where a checkpoint comes from, down to the questions",
+        "luthier lineage mas_architect/reinforce",
+        _lineage,
+    )
     lineage.add_argument("model", help="like mas_architect/reinforce, mas_architect@champion or a model id")
-    lineage.set_defaults(run=_lineage)
-    verify = nouns.add_parser("verify", help="build a checkpoint again in a clean clone and compare digests")
+    verify = commands.add(
+        "verify",
+        "build a checkpoint again in a clean clone and compare digests",
+        "luthier verify mas_architect/sft",
+        _verify,
+    )
     verify.add_argument("model")
-    verify.set_defaults(run=_verify)
 
-    contest = nouns.add_parser("compare", help="learned methods and searches at equal total budgets, from built runs")
+    contest = commands.add(
+        "compare",
+        "learned methods and searches at equal total budgets, from built runs",
+        "luthier compare --baseline program --page comparison.html",
+        _compare,
+    )
     contest.add_argument(
         "folder",
         nargs="*",
@@ -78,13 +149,49 @@ def _parser() -> argparse.ArgumentParser:
     contest.add_argument("--unit", default="price", choices=("price", "tokens", "seconds"), help="of spend")
     contest.add_argument("--resamples", type=int, default=2000)
     contest.add_argument("--page", type=Path, help="also write the page to this file")
-    contest.set_defaults(run=_compare)
 
-    ledger = nouns.add_parser("ledger", help="what was spent, by account, role, method and phase")
-    ledger.set_defaults(run=_ledger)
-    store = nouns.add_parser("store", help="the record of calls and executions").add_subparsers(required=True)
-    store.add_parser("repair", help="drop corrupted rows; they are paid again when needed").set_defaults(run=_repair)
+    commands.add("ledger", "what was spent, by account, role, method and phase", "luthier ledger", _ledger)
+    store = _Commands(commands.add("store", "the record of calls and executions", "luthier store repair"))
+    store.add("repair", "drop corrupted rows; they are paid again when needed", "luthier store repair", _repair)
     return parser
+
+
+_ASK_EXAMPLES = """examples:
+  luthier ask "How many letters has the last word of this list in alphabetical order: pear, fig, apple?"
+  luthier ask --file questions.txt --with mas_architect/sft
+  luthier ask --file data/questions/test.jsonl --with pool:sort-last --json
+  cat questions.txt | luthier ask - --with search:mipro"""
+
+
+def _ask(arguments: argparse.Namespace) -> int:
+    import json
+
+    from luthier.ask import ask, questions_in, questions_of
+    from luthier.report.transcript import transcript, transcript_row
+    from luthier.workbench import Workbench
+
+    texts = [text for text in arguments.question if text != "-"]
+    if "-" in arguments.question:
+        texts += [line for line in sys.stdin.read().splitlines() if line.strip()]
+    questions = questions_in(arguments.file) if arguments.file else []
+    if texts or not questions:
+        questions += questions_of(texts)
+    with Workbench("ask", arguments.method) as bench:
+        bench.method = bench.method or bench.params.ask.methods[0]
+        bench.params.method(bench.method)
+        asked = ask(bench, arguments.writer, questions, say=lambda line: print(line, file=sys.stderr))
+        prices = bench.price_tags()
+    for place, (question, result, scored) in enumerate(zip(questions, asked.results, asked.scored, strict=True)):
+        if arguments.json:
+            row = transcript_row(question.text, result, prices, scored=scored)
+            print(json.dumps({"writer": asked.writer, **row}, ensure_ascii=False, default=str))
+        else:
+            shown = transcript(question.text, result, prices, scored=scored, reference=question.reference)
+            print(("" if place else f"writer    {asked.writer}\n") + shown + "\n")
+    graded = [result.execution.score or 0.0 for result, known in zip(asked.results, asked.scored, strict=True) if known]
+    if len(graded) > 1 and not arguments.json:
+        print(f"{sum(graded):g} of {len(graded)} right")
+    return 0
 
 
 def _tasks_list(_: argparse.Namespace) -> int:

@@ -41,6 +41,16 @@ def unit_label(unit: str) -> str:
     return "USD" if unit == "price" else unit.replace("_", " ")
 
 
+def use_label(unit: str) -> str:
+    """What the price of using something is printed in: USD for a thousand uses, tokens and seconds for one."""
+    return "USD per thousand uses" if unit == "price" else f"{unit_label(unit)} per use"
+
+
+def use_scale(unit: str) -> float:
+    """What a figure per use is multiplied with to be in `use_label`."""
+    return 1000.0 if unit == "price" else 1.0
+
+
 def measure(amount: Amount, unit: Unit, trained: Amount = Amount()) -> float | None:  # noqa: B008 (frozen)
     """An amount in one unit, None when it is unknown.
 

@@ -77,22 +77,16 @@ def _group(task: str, members: Sequence[Contender], baseline: str, unit: Unit, r
             f"baseline {baseline!r} has no run", where=f"comparison on {task}", fix=f"use one of {', '.join(at_home)}"
         )
     found = [_standing(runs, unit, resamples) for runs in at_home.values()]
+    best = max(found, key=lambda item: item.score.mean).method
     fronts = pareto_front([(item.score.mean, item.use_cost) for item in found])
     standings = sorted(
-        (replace(item, on_front=front) for item, front in zip(found, fronts, strict=True)),
+        (
+            replace(item, on_front=front, below_best=_pair(item.method, best, at_home, resamples).significantly_worse)
+            for item, front in zip(found, fronts, strict=True)
+        ),
         key=lambda item: (_ORDER.index(item.kind), item.label, item.method),
     )
-    by_seed = {method: _scores(runs) for method, runs in at_home.items()}
-    scores = {method: question_means(tables) for method, tables in by_seed.items()}
-    pairs = [
-        Pair(
-            ours,
-            theirs,
-            paired_difference(scores[ours], scores[theirs], resamples=resamples),
-            seeded_difference(by_seed[ours], by_seed[theirs], resamples=resamples),
-        )
-        for ours, theirs in _paired(standings, baseline)
-    ]
+    pairs = [_pair(ours, theirs, at_home, resamples) for ours, theirs in _paired(standings, baseline)]
     return Group(
         task,
         next((run.budget for run in members if run.kind != "fixed"), None),
@@ -102,6 +96,19 @@ def _group(task: str, members: Sequence[Contender], baseline: str, unit: Unit, r
         tuple(pairs),
         tuple(_crossings(standings, pairs, unit, resamples)),
         tuple(_transfer(runs, at_home, task, resamples) for _, runs in sorted(away.items()) if _shown(runs)),
+    )
+
+
+def _pair(ours: str, theirs: str, at_home: Mapping[str, Sequence[Contender]], resamples: int) -> Pair:
+    """Paired by question; over seeds, too, where every side that drew something has several."""
+    sides = (at_home[ours], at_home[theirs])
+    first, second = (_scores(runs) for runs in sides)
+    several = all(len(runs) > 1 or runs[0].kind == "fixed" for runs in sides)
+    return Pair(
+        ours,
+        theirs,
+        paired_difference(question_means(first), question_means(second), resamples=resamples),
+        seeded_difference(first, second, resamples=resamples) if several else None,
     )
 
 
@@ -130,6 +137,7 @@ def _standing(runs: Sequence[Contender], unit: Unit, resamples: int) -> Standing
         target_cost=mean(target),
         outcomes=dict(sorted(Counter(trial.execution.outcome for run in runs for trial in run.trials).items())),
         on_front=False,
+        below_best=False,
         curve=mean_curve(curves),
         seen=seen,
         unseen=unseen,

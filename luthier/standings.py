@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from luthier.comparison import Band, BreakEven, Difference, Interval, Spread
 from luthier.contender import Allowance, Contender, Kind, Unit
 
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -21,6 +23,8 @@ class Standing:
             is the target's, the rest is the generator's.
         outcomes: Executions of all seeds by outcome.
         on_front: Whether no other contender scores at least as much for no more per use.
+        below_best: Whether it scores significantly less than the best one of its group (the interval over questions and
+            seeds of the difference lies below 0; over questions where there is one seed).
         curve: Validation score against spend, mean over seeds.
         seen, unseen: Pooled score on families in and out of its training, None when there is none.
     """
@@ -35,6 +39,7 @@ class Standing:
     target_cost: float
     outcomes: Mapping[str, int]
     on_front: bool
+    below_best: bool
     curve: tuple[Band, ...]
     seen: Interval | None
     unseen: Interval | None
@@ -66,13 +71,24 @@ class Pair:
 
     Attributes:
         difference: Of the means over seeds; its interval is over questions, at these seeds.
-        over_seeds: The same difference; its interval is over questions and seeds.
+        over_seeds: The same difference; its interval is over questions and seeds. None where a side that was trained
+            or searched has one seed: there is no spread to draw from.
     """
 
     ours: str
     theirs: str
     difference: Difference
-    over_seeds: Interval
+    over_seeds: Interval | None
+
+    @property
+    def widest(self) -> Interval:
+        """The interval to read it by: over seeds, too, where there are several."""
+        return self.over_seeds or self.difference.interval
+
+    @property
+    def significantly_worse(self) -> bool:
+        """Whether the first one scores less than the second one, rounding aside, at the ends of that interval, too."""
+        return self.widest.high < -_ROUNDING
 
 
 @dataclass(frozen=True, slots=True)

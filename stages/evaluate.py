@@ -29,7 +29,7 @@ from luthier.evaluation import (
 from luthier.execute import Job
 from luthier.execution import Execution
 from luthier.files import read_rows, write_json, write_rows
-from luthier.generator import ConstantGenerator, Generator, ModelGenerator, RandomGenerator
+from luthier.generator import ConstantGenerator, Generator, RandomGenerator
 from luthier.harnesses.configurations import Configuration, select
 from luthier.harnesses.random_graph import random_graph
 from luthier.ledger import Account
@@ -192,11 +192,8 @@ def _random(bench: Workbench) -> Generator:
 
 
 def _checkpoint(bench: Workbench, phase: str, target: Target, account: Account, split: str) -> Generator:
-    max_tokens = bench.params.method(bench.method).generator.max_tokens
     meter = bench.meter("generator", account, split=split, target=target)
-    return ModelGenerator(
-        phase, "graph", meter, mas_architect.generator_request(max_tokens), mas_architect.clean_completion
-    )
+    return mas_architect.trained_generator(phase, meter, bench.params.method(bench.method).generator.max_tokens)
 
 
 def _renamed(name: str, results: Sequence[Result]) -> list[Result]:

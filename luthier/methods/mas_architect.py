@@ -23,9 +23,11 @@ from itertools import chain
 from luthier.errors import HarnessError
 from luthier.execute import InvalidHarness, Job
 from luthier.execution import Execution, Limits
+from luthier.generator import ModelGenerator
 from luthier.harness import Harness, parse
 from luthier.harnesses.graph import GraphHarness
 from luthier.harnesses.presets import presets
+from luthier.meter import Meter
 from luthier.method import MethodCard
 from luthier.question import Question
 from luthier.reward import Reward, RewardValue
@@ -61,6 +63,17 @@ def generator_request(max_tokens: int, *, temperature: float = 0.0, seed: int = 
 def clean_completion(text: str) -> str:
     """The harness text in a checkpoint's continuation."""
     return text.strip()
+
+
+def trained_generator(name: str, meter: Meter, max_tokens: int) -> ModelGenerator:
+    """A trained checkpoint as generator.
+
+    Args:
+        name: What reports call it.
+        meter: Of the opened checkpoint; pays as role generator.
+        max_tokens: Longest harness.
+    """
+    return ModelGenerator(name, CARD.kind, meter, generator_request(max_tokens), clean_completion)
 
 
 def as_harness(text: str) -> Harness | InvalidHarness:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from luthier.comparison import Interval
+from luthier.contender import Unit, unit_label, use_label, use_scale
 from luthier.report.markup import Html, element, join
 from luthier.report.numbers import NONE, count, estimate
 from luthier.report.plot import (
@@ -47,8 +48,9 @@ def compact(value: float) -> str:
     return f"{value:.3g}"
 
 
-def spend_plot(group: Group, unit: str, colours: Colours) -> Html:
+def spend_plot(group: Group, unit: Unit, colours: Colours) -> Html:
     """Score against everything spent before use; curves are validation scores, points with whiskers test scores."""
+    name = unit_label(unit)
     values = [s.before_use for s in group.standings] + [b.spent for s in group.standings for b in s.curve]
     reached = [band.high for item in group.standings for band in item.curve]
     across, up = spanning(values, LEFT, _RIGHT), _score_axis(group, reached)
@@ -60,7 +62,7 @@ def spend_plot(group: Group, unit: str, colours: Colours) -> Html:
             colours,
             _curve(item, across, up) if item.before_use else line(LEFT, y, _RIGHT, y, "level"),
             _interval(item.score, x, up),
-            marker(item.kind, x, y, f"{item.label}: {estimate(item.score)} after {compact(item.before_use)} {unit}"),
+            marker(item.kind, x, y, f"{item.label}: {estimate(item.score)} after {compact(item.before_use)} {name}"),
             end_label(item.label, x, y, at),
         )
         for item, (x, y), at in zip(group.standings, places, heights, strict=True)
@@ -74,7 +76,7 @@ def spend_plot(group: Group, unit: str, colours: Colours) -> Html:
         across,
         up,
         drawn,
-        x_label=f"{unit} before use, training included",
+        x_label=f"{name} before use, training included",
         y_label="score, %",
         x_mark=compact,
         y_mark=_percent,
@@ -82,7 +84,7 @@ def spend_plot(group: Group, unit: str, colours: Colours) -> Html:
     )
 
 
-def use_plot(group: Group, unit: str, colours: Colours) -> Html:
+def use_plot(group: Group, unit: Unit, colours: Colours) -> Html:
     """Total cost against the number of uses; where a learned method begins to cost less is marked."""
     crossings = [c for c in group.crossings if c.result.uses is not None]
     furthest = max((bound for c in crossings for bound in (c.result.uses, c.result.high) if bound), default=100.0)
@@ -108,7 +110,9 @@ def use_plot(group: Group, unit: str, colours: Colours) -> Html:
         for item, point, at in zip(crossings, points, heights_above(points), strict=True)
     ]
     said = "; ".join(
-        f"{item.label} costs {compact(item.before_use)} and {compact(item.use_cost)} a use" for item in group.standings
+        f"{item.label} costs {compact(item.before_use)} before use and "
+        f"{compact(item.use_cost * use_scale(unit))} {use_label(unit)}"
+        for item in group.standings
     )
     return plot(
         f"Total cost against uses: {_title(group)}",
@@ -117,18 +121,19 @@ def use_plot(group: Group, unit: str, colours: Colours) -> Html:
         up,
         join(drawn, marks),
         x_label="uses",
-        y_label=f"{unit} in total",
+        y_label=f"{unit_label(unit)} in total",
         x_mark=compact,
         y_mark=compact,
         data=group_data(group),
     )
 
 
-def front_plot(group: Group, unit: str, colours: Colours) -> Html:
+def front_plot(group: Group, unit: Unit, colours: Colours) -> Html:
     """Score against price per use, with the Pareto front."""
-    across = spanning([s.use_cost for s in group.standings], LEFT, _RIGHT)
+    prices = {item.method: item.use_cost * use_scale(unit) for item in group.standings}
+    across = spanning(list(prices.values()), LEFT, _RIGHT)
     up = _score_axis(group)
-    places = [(across.place(s.use_cost), up.place(s.score.mean)) for s in group.standings]
+    places = [(across.place(prices[s.method]), up.place(s.score.mean)) for s in group.standings]
     heights = keep_apart([y for _, y in places], TOP, _LOW - 4)
     front = sorted(place for item, place in zip(group.standings, places, strict=True) if item.on_front)
     drawn = [
@@ -140,7 +145,7 @@ def front_plot(group: Group, unit: str, colours: Colours) -> Html:
                 item.kind,
                 x,
                 y,
-                f"{item.label}: {estimate(item.score)} at {compact(item.use_cost)} {unit} a use",
+                f"{item.label}: {estimate(item.score)} at {compact(prices[item.method])} {use_label(unit)}",
                 hollow=not item.on_front,
             ),
             end_label(item.label, x, y, at),
@@ -154,7 +159,7 @@ def front_plot(group: Group, unit: str, colours: Colours) -> Html:
         across,
         up,
         join(path(steps(front, _RIGHT), "front"), drawn),
-        x_label=f"{unit} per use, generator and target",
+        x_label=f"{use_label(unit)}, generator and target",
         y_label="score, %",
         x_mark=compact,
         y_mark=_percent,

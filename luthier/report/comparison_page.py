@@ -27,7 +27,7 @@ from luthier.report.comparison_data import (
 from luthier.report.markup import Html, document, element, join
 from luthier.report.numbers import bounds, count, difference, estimate
 from luthier.report.tables import note, section
-from luthier.standings import Comparison, Group, Standing
+from luthier.standings import Comparison, Crossing, Group, Standing
 
 _SHADES = {"learned": 4, "searched": 8, "fixed": 4}
 """Colours of each kind in the style sheet; more contenders begin again."""
@@ -112,7 +112,8 @@ _USE_NOTE = (
     "Uses at which both cost the same: n* = (cost before use of the learned one − of the other) / (cost per use of the "
     "other − of the learned one). A dot has the learned one's colour, its whiskers and figure the other's. Whiskers "
     "and brackets are 95 % intervals of a bootstrap over questions and seeds, paired; an open side means that the "
-    "resamples set no bound. Cost alone is counted, so read it beside the score."
+    "resamples set no bound. Cost alone is counted; where the cheaper one scores significantly less, it is said that "
+    "this is no saving."
 )
 
 
@@ -147,13 +148,17 @@ def _sentence(group: Group, class_: str | None) -> Html:
         crossing = next(c for c in group.crossings if (c.learned, c.other) == (learned.method, other.method))
         text = join(
             text,
-            f"{learned.label} − {other.label}: {difference(crossing.pair.difference.interval)}, over seeds, too, "
-            f"{bounds(crossing.pair.over_seeds)}. "
+            f"{learned.label} − {other.label}: {difference(crossing.pair.difference.interval)}{_over_seeds(crossing)}. "
             f"It costs less than {other.label} ",
-            element("strong", tables.verdict(crossing.result)),
+            element("strong", tables.verdict(crossing)),
             ".",
         )
     return element("p", text, class_=class_, **_data(group))
+
+
+def _over_seeds(crossing: Crossing) -> str:
+    wide = crossing.pair.over_seeds
+    return f", over seeds, too, {bounds(wide)}" if wide else " (one seed: no interval over seeds)"
 
 
 def _best(group: Group, kind: str) -> Standing | None:
@@ -183,7 +188,7 @@ def _standings(comparison: Comparison, colours: Colours) -> Html:
 
 
 def _break_even(comparison: Comparison, colours: Colours) -> Html:
-    plots = [use_plot(group, unit_label(comparison.unit), colours) for group in comparison.groups]
+    plots = [use_plot(group, comparison.unit, colours) for group in comparison.groups]
     rows = any(group.crossings for group in comparison.groups)
     return section(
         "break-even",
@@ -194,11 +199,7 @@ def _break_even(comparison: Comparison, colours: Colours) -> Html:
 
 
 def _costs(comparison: Comparison, colours: Colours) -> Html:
-    plots = [
-        draw(group, unit_label(comparison.unit), colours)
-        for group in comparison.groups
-        for draw in (spend_plot, front_plot)
-    ]
+    plots = [draw(group, comparison.unit, colours) for group in comparison.groups for draw in (spend_plot, front_plot)]
     return section(
         "costs",
         "Score against spend, and against price per use",

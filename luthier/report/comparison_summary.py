@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from luthier.comparison import Interval
-from luthier.contender import unit_label
+from luthier.contender import unit_label, use_label, use_scale
 from luthier.report.comparison_tables import verdict
 from luthier.standings import Comparison
 
@@ -42,12 +42,13 @@ def lines(comparison: Comparison) -> list[str]:
             f"{group.task}, budget {group.budget_name}, {group.questions} questions, in {unit_label(comparison.unit)}"
         )
         text += [
-            f"  {item.label:36} {_percent(item.score)}  before use {item.before_use:.4g}, a use {item.use_cost:.3g}"
+            f"  {item.label:36} {_percent(item.score)}  before use {item.before_use:.4g}, "
+            f"{use_label(comparison.unit)} {item.use_cost * use_scale(comparison.unit):.3g}"
             for item in group.standings
         ]
         text += [
             f"  {group.standing(item.learned).label} costs less in total than {group.standing(item.other).label}"
-            f" {verdict(item.result)}"
+            f" {verdict(item)}"
             for item in group.crossings
         ]
     return [*text, *comparison.warnings]

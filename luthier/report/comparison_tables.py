@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from luthier.budget import Amount
 from luthier.comparison import BreakEven, Difference
-from luthier.contender import BEFORE_USE, Contender, Spend, Unit, measure, unit_label
+from luthier.contender import BEFORE_USE, Contender, Spend, Unit, measure, unit_label, use_label, use_scale
 from luthier.report.charts import difference_bar, interval_bar, outcome_bar
 from luthier.report.comparison_charts import Colours, compact
 from luthier.report.markup import Child, Html, element, join
-from luthier.report.numbers import NONE, bounds, count, estimate, percent, points, reading, short
-from luthier.report.tables import DIFFERENCE, Column, cell, number
-from luthier.standings import Comparison, Group, Standing
+from luthier.report.numbers import NONE, bounds, count, difference, estimate, percent, points, reading, short
+from luthier.report.tables import DIFFERENCE, Column, cell, number, scrolling
+from luthier.standings import Comparison, Crossing, Group, Standing
 
 _BAR = {"learned": "learned", "searched": "searched", "fixed": "baseline"}
 
@@ -22,14 +22,7 @@ _BAR = {"learned": "learned", "searched": "searched", "fixed": "baseline"}
 def sortable(caption: Child, columns: Sequence[Column], rows: Sequence[Html], *, wide: bool = False) -> Html:
     """A table whose columns the page's script can sort; every cell may carry its value in `data-value`."""
     heads = [element("th", c.heading, scope="col", class_="num" if c.numeric else None) for c in columns]
-    whole = element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", heads)),
-        element("tbody", rows),
-        class_="sortable wide" if wide else "sortable",
-    )
-    return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label="table, scrolls sideways")
+    return scrolling(caption, heads, rows, class_="sortable wide" if wide else "sortable")
 
 
 def standings(comparison: Comparison, colours: Colours) -> Html:
@@ -43,7 +36,7 @@ def standings(comparison: Comparison, colours: Colours) -> Html:
         Column("seeds, lowest to highest", numeric=True),
         Column("outcomes"),
         Column(f"{unit_label(comparison.unit)} before use", numeric=True),
-        Column(f"{unit_label(comparison.unit)} per use", numeric=True),
+        Column(use_label(comparison.unit), numeric=True),
         Column("against the baseline, points", numeric=True),
         Column("rescued / regressed", numeric=True),
     ]
@@ -63,7 +56,7 @@ def _standing(comparison: Comparison, group: Group, item: Standing, colours: Col
     return _row(
         group,
         item.method,
-        name(item, colours, front=item.on_front),
+        name(item, colours, front=True),
         *_place(comparison, group),
         _value(item.score.mean, element("strong", percent(item.score.mean))),
         cell(interval_bar(item.score, _BAR[item.kind])),
@@ -71,7 +64,7 @@ def _standing(comparison: Comparison, group: Group, item: Standing, colours: Col
         _value(item.spread.deviation or 0.0, _seed_range(item), title=seeds),
         cell(outcome_bar(item.outcomes)),
         _value(item.before_use, compact(item.before_use), title=count(round(item.before_use, 1))),
-        _value(item.use_cost, compact(item.use_cost), title=_parts(item)),
+        _value(item.use_cost, _per_use(comparison, item.use_cost), title=_parts(comparison, item)),
         _difference(gap),
         number(f"{count(gap.rescued)} / {count(gap.regressed)}" if gap else NONE),
     )
@@ -94,11 +87,11 @@ def differences(comparison: Comparison) -> Html:
             *_place(comparison, group),
             _value(pair.difference.interval.mean, points(pair.difference.interval.mean)),
             number(bounds(pair.difference.interval)),
-            number(bounds(pair.over_seeds)),
+            number(bounds(pair.over_seeds) if pair.over_seeds else "one seed"),
             cell(difference_bar(pair.difference.interval)),
             _value(pair.difference.rescued, count(pair.difference.rescued)),
             _value(pair.difference.regressed, count(pair.difference.regressed)),
-            cell(reading(pair.over_seeds)),
+            cell(reading(pair.widest)),
         )
         for group in comparison.groups
         for pair in group.pairs
@@ -114,7 +107,7 @@ def break_evens(comparison: Comparison) -> Html:
         *_place_columns(comparison),
         Column("costs less"),
         Column(f"more {unit_label(comparison.unit)} before use", numeric=True),
-        Column(f"{unit_label(comparison.unit)} saved per use", numeric=True),
+        Column(f"{use_label(comparison.unit)}, saved", numeric=True),
         Column("resamples that agree", numeric=True),
         Column("score, points", numeric=True),
     ]
@@ -125,9 +118,9 @@ def break_evens(comparison: Comparison) -> Html:
             label_of(comparison, item.learned),
             cell(label_of(comparison, item.other)),
             *_place(comparison, group),
-            cell(element("strong", verdict(item.result)), class_="sentence"),
+            cell(element("strong", verdict(item)), class_="sentence"),
             _value(item.result.gap, _signed(item.result.gap)),
-            _value(item.result.saving, _signed(item.result.saving)),
+            _value(item.result.saving, _signed(item.result.saving * use_scale(comparison.unit))),
             _value(item.result.agreement, percent(item.result.agreement)),
             _difference(item.pair.difference),
         )
@@ -137,7 +130,16 @@ def break_evens(comparison: Comparison) -> Html:
     return sortable("Uses are alike; a wrong answer costs as much as a right one", columns, rows)
 
 
-def verdict(found: BreakEven) -> str:
+def verdict(crossing: Crossing) -> str:
+    """When the learned one costs less, in words; what costs less and scores significantly less is no saving."""
+    said = when(crossing.result)
+    if not crossing.pair.significantly_worse or crossing.result.verdict in ("never", "equal"):
+        return said
+    lost = difference(crossing.pair.widest).removeprefix("−")
+    return f"{said}, but it scores {lost} less: no saving"
+
+
+def when(found: BreakEven) -> str:
     """When ours costs less, in words; a number only where there is a crossing."""
     if found.uses is None:
         return {
@@ -325,14 +327,18 @@ def label_of(comparison: Comparison, method: str) -> str:
 
 
 def name(item: Standing, colours: Colours, *, front: bool = False) -> Html:
-    """A contender's name with its colour and kind, and whether it is on the Pareto front."""
+    """A contender's name with its colour and kind, and with `front` whether it is on the Pareto front."""
     key = element("span", class_=f"swatch {item.kind} {colours[item.method]}", aria_hidden="true")
-    mark = (
-        element("em", "front", title="on the Pareto front of score and price per use", class_="tag good")
-        if front
-        else None
-    )
-    return join(key, element("span", item.label), " ", _tag(item.kind), mark)
+    return join(key, element("span", item.label), " ", _tag(item.kind), _mark(item) if front else None)
+
+
+def _mark(item: Standing) -> Html | None:
+    if not item.on_front:
+        return None
+    if item.below_best:
+        said = "none scores as much for as little per use, but it scores significantly less than the best one"
+        return element("em", "cheaper, but worse", title=said, class_="tag")
+    return element("em", "front", title="on the Pareto front of score and price per use", class_="tag good")
 
 
 def _tag(kind: str) -> Html:
@@ -384,8 +390,13 @@ def _seed_range(item: Standing) -> str:
     return f"{low} to {high}" if len(item.seeds) > 1 else "one seed"
 
 
-def _parts(item: Standing) -> str:
-    return f"generator {compact(item.use_cost - item.target_cost)}, target {compact(item.target_cost)}"
+def _per_use(comparison: Comparison, cost: float) -> str:
+    return compact(cost * use_scale(comparison.unit))
+
+
+def _parts(comparison: Comparison, item: Standing) -> str:
+    generator, target = (_per_use(comparison, c) for c in (item.use_cost - item.target_cost, item.target_cost))
+    return f"generator {generator}, target {target}"
 
 
 def _signed(value: float) -> str:

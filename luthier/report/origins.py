@@ -114,13 +114,19 @@ def _tree(method: str, phase: str, root: Path) -> Html | None:
 
 def _pipeline(root: Path) -> Html:
     stages = read_stages(root)
+    outs = [(name, out) for name, facts in stages.items() for out in facts.outs]
     rows = [
         row(name, cell(out.path), number(_rows(out)), number(count(out.bytes)), cell(element("code", short(out.md5))))
-        for name, facts in stages.items()
-        for out in facts.outs
+        for name, out in outs
+        if (root / out.path).exists()
     ]
-    if not rows:
+    if not outs:
         return note("No dvc.lock here: the stages were not run by DVC.")
+    if not rows:
+        return note("None of the outputs in dvc.lock is here: another build wrote it.")
+    absent = len(outs) - len(rows)
+    caption = "What each stage wrote last, from dvc.lock"
+    caption += f"; {absent} that it names are not in this folder and left out" if absent else ""
     columns = [
         Column("stage"),
         Column("output"),
@@ -128,7 +134,7 @@ def _pipeline(root: Path) -> Html:
         Column("bytes", numeric=True),
         Column("md5 (DVC)"),
     ]
-    return table("What each stage wrote last, from dvc.lock", columns, rows)
+    return table(caption, columns, rows)
 
 
 def _rows(out: Output) -> str:

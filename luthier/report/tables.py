@@ -67,8 +67,17 @@ def table(caption: Child, columns: Sequence[Column], rows: Sequence[Html]) -> Ht
         rows: `<tr>` elements, see `row`.
     """
     heads = [element("th", c.heading, scope="col", class_="num" if c.numeric else None) for c in columns]
+    return scrolling(caption, heads, rows)
+
+
+def scrolling(caption: Child, heads: Sequence[Html], rows: Sequence[Html], *, class_: str | None = None) -> Html:
+    """A table in a region that scrolls sideways; its caption stays in sight and wraps to the window."""
     whole = element(
-        "table", element("caption", caption), element("thead", element("tr", heads)), element("tbody", rows)
+        "table",
+        element("caption", element("span", caption)),
+        element("thead", element("tr", heads)),
+        element("tbody", rows),
+        class_=class_,
     )
     return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label="table, scrolls sideways")
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -73,13 +74,41 @@ def test_a_mistake_is_one_message_and_status_1(capsys, here, arguments, words):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("tasks",), ("tsks",), ("graph", "check"), ("tasks", "validate", "--split", "x")]
+    "arguments", [("tasks",), ("tsks",), ("graph", "check"), ("tasks", "validate", "--split", "x")]
 )
 def test_a_wrong_command_line_shows_the_usage(capsys, arguments):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
     assert capsys.readouterr().err.startswith("usage: luthier")
+
+
+def test_without_a_command_it_shows_what_there_is(capsys):
+    status, out, err = run(capsys)
+    assert (status, err) == (0, "")
+    assert out.startswith("usage: luthier")
+    assert "put a question to a trained generator" in out
+
+
+def test_the_version_is_the_package_s(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"luthier {version('luthier')}\n"
+
+
+COMMANDS = (
+    "ask;tasks list;tasks validate;pool list;graph check;graph draw;lineage;verify;compare;ledger;store repair"
+).split(";")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_description_and_an_example(capsys, command):
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    said = capsys.readouterr().out
+    assert f"  luthier {command}" in said.partition("example")[2]
+    assert said.split("\n\n")[1].rstrip().endswith(".")
 
 
 def test_the_pool_is_listed_with_its_calls(capsys):

@@ -112,6 +112,21 @@ def test_the_front_holds_what_nothing_else_beats(runs):
     assert front == {"l": True, "s": False, "f": True}
 
 
+def test_one_seed_gives_no_interval_over_seeds_and_is_read_over_questions(runs):
+    several = {(pair.ours, pair.theirs): pair for pair in only(compare(runs, "f")).pairs}
+    assert all(pair.over_seeds is not None for pair in several.values())  # the fixed one has nothing to draw
+    alone = {(pair.ours, pair.theirs): pair for pair in only(compare([runs[0], runs[2], runs[4]], "f")).pairs}
+    assert all(pair.over_seeds is None for pair in alone.values())
+    assert all(pair.widest == pair.difference.interval for pair in alone.values())
+
+
+def test_below_best_is_significantly_below_the_best_score(runs):
+    """l scores 1, 1, 1/2, 1/2; one that is right nowhere is below it on every question, s on three of four."""
+    runs.append(run("z", "fixed", 0, (0, 0, 0, 0)))
+    below = {item.method: item.below_best for item in only(compare(runs, "f")).standings}
+    assert below == {"l": False, "s": False, "f": False, "z": True}
+
+
 def test_held_out_families_and_second_targets_are_two_figures(runs):
     away = run("l", "learned", 1, (1, 0, 0, 0), spent=500, generator=6, held_out=("y",), target=10)
     group = only(compare([*runs, replace(away, target="other")], "f"))

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from luthier.comparison import BreakEven
+from luthier.comparison import BreakEven, Difference, Interval
+from luthier.contender import use_label, use_scale
 from luthier.contest import compare
 from luthier.report.comparison_charts import compact
 from luthier.report.comparison_data import LONGEST_VALUE
 from luthier.report.comparison_page import render_comparison
-from luthier.report.comparison_tables import verdict
+from luthier.report.comparison_tables import verdict, when
 from luthier.report.numbers import percent
+from luthier.standings import Crossing, Pair
 
 
 def load(name):
@@ -62,7 +64,8 @@ def test_the_table_says_what_was_computed(seen, comparison):
         assert row["score"] == percent(item.score.mean)
         assert row["tokens per use"] == compact(item.use_cost)
         assert row["tokens before use"] == compact(item.before_use)
-        assert (row["contender"].endswith("front")) == item.on_front
+        marks = [mark for mark in ("front", "cheaper, but worse") if row["contender"].endswith(mark)]
+        assert marks == ([] if not item.on_front else ["cheaper, but worse"] if item.below_best else ["front"])
         gap = group.against_baseline(item.method, "target_alone")
         assert row["rescued / regressed"] == (f"{gap.rescued} / {gap.regressed}" if gap else "–")
 
@@ -70,7 +73,7 @@ def test_the_table_says_what_was_computed(seen, comparison):
 def test_break_even_stands_in_words(seen, comparison):
     crossings = comparison.groups[0].crossings
     table = next(table for table in seen.tables if table["caption"].startswith("Uses are alike"))
-    assert [row[2] for row in table["rows"][1:]] == [verdict(item.result) for item in crossings]
+    assert [row[2] for row in table["rows"][1:]] == [verdict(item) for item in crossings]
     assert {item.result.verdict for item in crossings} >= {"from", "never"}
 
 
@@ -85,7 +88,27 @@ def test_break_even_stands_in_words(seen, comparison):
     ],
 )
 def test_verdicts(found, words):
-    assert verdict(found) == words
+    assert when(found) == words
+
+
+def crossing(found, low, high):
+    gap = Interval((low + high) / 2, low, high, 10)
+    return Crossing(Pair("l", "s", Difference(gap, 1, 2), gap), found)
+
+
+def test_what_costs_less_and_scores_significantly_less_is_no_saving():
+    cheaper = BreakEven("from", 90.2, 80.0, 100.0, 1.0, 1.0, 1.0)
+    said = "from 91 uses on [80, 100]"
+    assert verdict(crossing(cheaper, -0.4, -0.3)) == f"{said}, but it scores 35.0 points [−40.0, −30.0] less: no saving"
+    assert verdict(crossing(cheaper, -0.4, 0.1)) == said
+    assert verdict(crossing(cheaper, 0.1, 0.2)) == said
+    never = BreakEven("never", None, None, None, 1, 1, 0)
+    assert verdict(crossing(never, -0.4, -0.3)) == "never: it costs more before use and saves nothing per use"
+
+
+def test_a_price_per_use_is_printed_for_a_thousand_uses():
+    assert (use_label("price"), use_scale("price")) == ("USD per thousand uses", 1000.0)
+    assert (use_label("tokens"), use_scale("tokens")) == ("tokens per use", 1.0)
 
 
 def test_generalisation_has_two_tables_and_no_mean_of_them(seen):

@@ -65,7 +65,7 @@ def test_the_lines_are_a_group_its_standings_its_crossings_then_the_warnings(com
     item = comparison.groups[1].standing("mas_architect")
     (row,) = [line for line in text[per_group:] if line.startswith("  MAS-Architect  ")]
     said = re.fullmatch(
-        r"  MAS-Architect +([\d.]+)% \[([\d.]+)%, ([\d.]+)%\]  before use ([\d.e+]+), a use ([\d.e+]+)", row
+        r"  MAS-Architect +([\d.]+)% \[([\d.]+)%, ([\d.]+)%\]  before use ([\d.e+]+), tokens per use ([\d.e+]+)", row
     )
     expected = (100 * item.score.mean, 100 * item.score.low, 100 * item.score.high)
     assert [float(number) for number in said.groups()[:3]] == pytest.approx(expected, abs=0.05)
@@ -77,4 +77,8 @@ def test_the_lines_are_a_group_its_standings_its_crossings_then_the_warnings(com
 
 
 def test_a_comparison_in_usd_says_so(comparison):
-    assert lines(replace(comparison, unit="price"))[0].endswith("12 questions, in USD")
+    said = lines(replace(comparison, unit="price"))
+    assert said[0].endswith("12 questions, in USD")
+    use = comparison.groups[0].standing("mas_architect").use_cost
+    (row,) = [line for line in said[: len(synthetic.METHODS) + 1] if line.startswith("  MAS-Architect  ")]
+    assert float(row.rpartition(" USD per thousand uses ")[2]) == pytest.approx(1000 * use, rel=1e-2)

@@ -40,9 +40,13 @@ def test_outputs_of_the_pipeline_come_from_the_lock(copy, data):
     (copy / "dvc.lock").write_text(
         "schema: '2.0'\nstages:\n  questions:\n    cmd: x\n    outs:\n    - path: data/questions\n"
         "      md5: abcdef0123456789.dir\n      size: 4321\n      nfiles: 3\n"
+        "  search@gepa:\n    cmd: x\n    outs:\n    - path: data/search/gepa\n"
+        "      md5: 0123456789abcdef.dir\n      size: 77\n      nfiles: 1\n"
     )
     text = origins(data.methods, copy)
     assert "data/questions" in text
     assert "4,321" in text
     assert "abcdef012345" in text
     assert "test 30" in text
+    assert "data/search/gepa" not in text
+    assert "; 1 that it names are not in this folder and left out" in text

@@ -1,0 +1,191 @@
+"""`ask`: put questions to what was trained, searched or written by hand, on the frozen target of the profile.
+
+The calls are the ones that an evaluation makes (same prompts, limits, seed and engine), so the answers are, too.
+They pay from the account `use`, and what the store already holds costs nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from luthier.errors import InputError
+from luthier.evaluation import Result, evaluate
+from luthier.execute import Job, execute
+from luthier.execution import Execution
+from luthier.files import digest_folder
+from luthier.generator import ConstantGenerator, Generator
+from luthier.harness import parse
+from luthier.harnesses.configurations import pool, select
+from luthier.harnesses.task_programs import program_for
+from luthier.methods import mas_architect
+from luthier.pedigree import Checkpoint
+from luthier.question import Question, read_questions
+from luthier.registry import CANDIDATE, CHAMPION, find
+from luthier.targets.checkpoints import open_checkpoint
+from luthier.task import Score
+from luthier.tasks import open_task
+from luthier.workbench import CACHE, Workbench, spec_of
+
+POOL, SEARCH, PROGRAM = "pool:", "search:", "program"
+SEARCH_FOLDER = Path("data/search")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of the questions.
+
+    Attributes:
+        writer: Who wrote the harnesses, as a person would name it.
+        results: One a question, in order. scored: Whether each had a reference, so that its score means something.
+    """
+
+    writer: str
+    results: tuple[Result, ...]
+    scored: tuple[bool, ...]
+
+
+def questions_of(texts: Sequence[str]) -> list[Question]:
+    """Questions without a reference, one a text.
+
+    Raises:
+        InputError: there is none, or one is empty.
+    """
+    if not texts:
+        raise InputError("there is no question", where="ask", fix='give one: luthier ask "..."')
+    questions = []
+    for number, text in enumerate(texts, start=1):
+        if not text.strip():
+            raise InputError(f"question {number} is empty", where="ask", fix="write it, or leave it out")
+        questions.append(Question.make(task="ask", text=text.strip(), reference="", split="test"))
+    return questions
+
+
+def questions_in(path: Path) -> list[Question]:
+    """Questions of a file: rows with references (`.jsonl`, as in data/questions), or one question a line.
+
+    Raises:
+        InputError: the file is missing, empty or broken; it is named.
+    """
+    if path.suffix == ".jsonl":
+        return read_questions(path)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the questions ({error})", where=str(path), fix="correct the path") from error
+    texts = [line for line in lines if line.strip()]
+    if not texts:
+        raise InputError("the file holds no question", where=str(path), fix="write one question a line")
+    return questions_of(texts)
+
+
+def ask(
+    bench: Workbench, writer: str, questions: Sequence[Question], say: Callable[[str], None] = lambda line: None
+) -> Asked:
+    """Have a harness written for each question and run it.
+
+    Args:
+        bench: Opened for `ask`, with the method whose generator writes.
+        writer: "" for the method's champion (else its candidate), "METHOD@ALIAS", "METHOD/PHASE" or a model id for a
+            checkpoint, "search:METHOD" or "search:METHOD/SEED" for what a search found, "pool:NAME" for a hand-written
+            configuration, "program" for the program that searches start from.
+        questions: With or without reference.
+        say: Told in one line what is being opened.
+
+    Raises:
+        InputError: there is no such writer, or its files are gone; near names are listed.
+        TargetError: the machine failed. BudgetExhausted: the budget ended.
+    """
+    name, generator = _writer(bench, writer, say)
+    meter = bench.meter("target", "use")
+
+    def run(jobs: Sequence[Job]) -> list[Execution]:
+        return execute(jobs, _scorer(bench), meter, bench.limits, width=bench.params.profile.grid.width)
+
+    results = evaluate(generator, questions, run, bench.params.ask.seed)
+    return Asked(name, tuple(results), tuple(bool(question.reference) for question in questions))
+
+
+def _scorer(bench: Workbench) -> Callable[[Question, str], Score]:
+    """Each question by its own task; what has no reference cannot be scored and gets a 0 that is never shown."""
+
+    def score(question: Question, answer: str) -> Score:
+        if not question.reference:
+            return Score(0.0, "no reference, so not scored")
+        task = bench.task if question.task == bench.params.ask.task.name else open_task(question.task)
+        return task.score(question, answer)
+
+    return score
+
+
+# --- who writes ------------------------------------------------------------------------------------------------
+
+
+def _writer(bench: Workbench, writer: str, say: Callable[[str], None]) -> tuple[str, Generator]:
+    if writer.startswith(POOL):
+        name = writer.removeprefix(POOL)
+        (configuration,) = select([name])
+        assert configuration.harness is not None, "`select` refuses what has no graph"
+        return f"{name}, a configuration of the pool", ConstantGenerator(name, configuration.harness)
+    if writer == PROGRAM:
+        program = program_for(bench.params.ask.task.name)
+        return f"the hand-written program of {bench.params.ask.task.name}", ConstantGenerator(PROGRAM, program)
+    if writer.startswith(SEARCH):
+        return _searched(bench, writer.removeprefix(SEARCH))
+    if writer in {item.name for item in pool()}:
+        raise InputError(f"{writer!r} is a configuration of the pool", where="--with", fix=f"write {POOL}{writer}")
+    checkpoint = find(writer, root=bench.root) if writer else _best(bench, say)
+    return _trained(bench, checkpoint, say)
+
+
+def _best(bench: Workbench, say: Callable[[str], None]) -> Checkpoint:
+    """The champion; before there is one, the candidate."""
+    problem: InputError | None = None
+    for alias in (CHAMPION, CANDIDATE):
+        try:
+            found = find(f"{bench.method}@{alias}", root=bench.root)
+        except InputError as error:
+            problem = error
+            continue
+        if alias != CHAMPION:
+            say(f"ask: {bench.method} has no champion yet, so its {alias} answers")
+        return found
+    raise InputError(
+        f"nothing was trained yet for {bench.method}",
+        where="mlruns",
+        fix=f"run `make run`, or ask a configuration of the pool: --with {POOL}direct",
+    ) from problem
+
+
+def _trained(bench: Workbench, checkpoint: Checkpoint, say: Callable[[str], None]) -> tuple[str, Generator]:
+    folder = bench.root / checkpoint.path
+    if not folder.is_dir() or digest_folder(folder) != checkpoint.digest:
+        raise InputError(
+            f"the files of checkpoint {checkpoint.model_id} are not there (another build is)",
+            where=str(folder),
+            fix=f"`git checkout {checkpoint.commit[:12]} -- dvc.lock && dvc checkout {checkpoint.path}`,"
+            f" or `luthier verify {checkpoint.model_id}` to build it again",
+        )
+    name = f"{checkpoint.method}/{checkpoint.phase}"
+    say(f"ask: opening {name} ({checkpoint.model_id})")
+    target = bench.adopt(open_checkpoint(folder, spec_of(bench.params.profile.target), bench.root / CACHE))
+    meter = bench.meter("generator", "use", target=target)
+    max_tokens = bench.params.method(bench.method).generator.max_tokens
+    return name, mas_architect.trained_generator(checkpoint.phase, meter, max_tokens)
+
+
+def _searched(bench: Workbench, name: str) -> tuple[str, Generator]:
+    method, _, seed = name.partition("/")
+    folder = bench.root / SEARCH_FOLDER
+    found = sorted(path.parent.relative_to(folder).as_posix() for path in folder.glob("*/*/program.txt"))
+    chosen = [item for item in found if item == name or (not seed and item.startswith(f"{method}/"))]
+    if not chosen:
+        near = difflib.get_close_matches(name, [*found, *(item.partition("/")[0] for item in found)], n=1)
+        fix = f"did you mean {SEARCH}{near[0]}?" if near else f"found: {', '.join(found)}"
+        raise InputError(
+            f"there is no search {name!r}", where=str(SEARCH_FOLDER), fix=fix if found else "run `dvc repro search`"
+        )
+    text = (folder / chosen[0] / "program.txt").read_text(encoding="utf-8")
+    return f"the program of search {chosen[0]}", ConstantGenerator(f"{SEARCH}{chosen[0]}", parse("program", text))
