@@ -31,11 +31,11 @@ def transcript(
     """
     execution = result.execution
     harness = parsed(execution.kind, result.text)
-    lines = [f"question  {question}", "", f"harness   {execution.kind}, llm nodes in brackets"]
+    lines = [f"question  {question}", ""]
     if isinstance(harness, InvalidHarness):
-        lines += _indented(_cut_lines(result.text))
+        lines += [f"harness   no valid {execution.kind}; what was written:", *_indented(_cut_lines(result.text))]
     else:
-        lines += _indented(to_text(harness))
+        lines += [f"harness   {execution.kind}, calls of the model in brackets", *_indented(to_text(harness))]
         if execution.kind == "graph" and harness.text.count("\n") < _LONGEST_HARNESS:
             lines += ["", *_indented(harness.text)]
     lines += ["", "trace"] if execution.trace else []

@@ -97,9 +97,8 @@ def test_the_version_is_the_package_s(capsys):
     assert capsys.readouterr().out == f"luthier {version('luthier')}\n"
 
 
-COMMANDS = (
-    "ask;tasks list;tasks validate;pool list;graph check;graph draw;lineage;verify;compare;ledger;store repair"
-).split(";")
+COMMANDS = ["ask", "tasks list", "tasks validate", "pool list", "graph check", "graph draw"]
+COMMANDS += ["lineage", "verify", "compare", "ledger", "store repair"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
