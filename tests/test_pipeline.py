@@ -76,6 +76,25 @@ def test_the_lineage_reaches_the_questions(built):
         assert part in shown.stdout
 
 
+@pytest.mark.parametrize(("writer", "contender"), [(f"{METHOD}/reinforce", "reinforce"), ("pool", "best_fixed")])
+def test_asking_gives_what_the_evaluation_gave(built, writer, contender):
+    folder = built / "data" / "evaluate" / METHOD
+    best = json.loads((folder / "scores.json").read_text())["best_fixed_configuration"]
+    command = ["luthier", "ask", "--file", "data/questions/test.jsonl", "--json", "--with"]
+    command.append(f"pool:{best}" if writer == "pool" else writer)
+    asked = subprocess.run(command, cwd=built, env=environment(built), capture_output=True, text=True)
+    assert asked.returncode == 0, asked.stderr
+    evaluated = [json.loads(line) for line in (folder / "executions.jsonl").read_text().splitlines()]
+    expected = [
+        (row["harness_text"], row["outcome"], row["answer"], row["score"])
+        for row in evaluated
+        if row["contender"] == contender
+    ]
+    rows = [json.loads(line) for line in asked.stdout.splitlines()]
+    assert [(row["harness"], row["outcome"], row["answer"], row["score"]) for row in rows] == expected
+    assert len(rows) == 17
+
+
 def test_a_build_under_fire_ends_with_the_same_files_and_pays_nothing_twice(built, tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.faults.WORK", tmp_path)
     killed = kill_and_finish("smoke", kills=3, seconds=90.0, seed=5)
