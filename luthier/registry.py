@@ -45,7 +45,7 @@ def ensure_store(root: Path | None = None) -> MlflowClient:
     """Open the MLflow store, creating it once under a file lock.
 
     A cold SQLite store breaks when several processes create it together. Runs whose process is dead are
-    marked FAILED here, so a crash never leaves a run that looks alive.
+    marked KILLED here (a process that fails says so itself), so that no run looks alive for ever.
 
     Raises:
         InputError: the store was made for another folder and would write its artifacts there.
@@ -207,8 +207,8 @@ def _fail_stale_runs(client: MlflowClient) -> None:
     for run in client.search_runs(_experiment_ids(client), "attributes.status = 'RUNNING'"):
         owner = run.data.tags.get("luthier.owner")
         if owner and not is_alive(owner):
-            client.set_tag(run.info.run_id, "luthier.problem", "the process died without a word")
-            client.set_terminated(run.info.run_id, "FAILED")
+            client.set_tag(run.info.run_id, "luthier.problem", "the process was killed")
+            client.set_terminated(run.info.run_id, "KILLED")
 
 
 def _all_models(client: MlflowClient) -> list[LoggedModel]:

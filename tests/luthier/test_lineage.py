@@ -108,7 +108,7 @@ def test_an_interrupted_phase_ends_its_run(project: Path, error: BaseException, 
     assert type(error).__name__ in stored.data.tags["luthier.problem"]
 
 
-def test_a_killed_process_leaves_failed_runs(project: Path) -> None:
+def test_a_killed_process_leaves_killed_runs(project: Path) -> None:
     script = (
         "import os, signal\nfrom luthier import lineage\n"
         "with lineage.start_phase('sft', 'killed') as run:\n"
@@ -121,9 +121,9 @@ def test_a_killed_process_leaves_failed_runs(project: Path) -> None:
     client = registry.open_client(project.resolve() / "mlruns")
     assert client.get_run(run_id).info.status == "RUNNING"
     lineage.ensure_store(project)
-    assert client.get_run(run_id).info.status == "FAILED"
+    assert client.get_run(run_id).info.status == "KILLED"
     pipeline = client.get_run(run_id).data.tags["mlflow.parentRunId"]
-    assert client.get_run(pipeline).info.status == "FAILED"
+    assert client.get_run(pipeline).info.status == "KILLED"
 
 
 def test_a_checkpoint_knows_its_facts(project: Path) -> None:
