@@ -74,13 +74,13 @@ class StageFacts:
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The project's folder: `DVC_ROOT`, or the nearest folder upward that holds a `dvc.yaml`.
+    """The project's folder: the nearest one upward that holds a `dvc.yaml`.
+
+    Not `DVC_ROOT`: in an experiment that runs in a folder of its own, it names the workspace.
 
     Raises:
         InputError: there is none.
     """
-    if start is None and os.environ.get("DVC_ROOT"):
-        return Path(os.environ["DVC_ROOT"])
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
         if (folder / PIPELINE_FILE).is_file():

@@ -15,6 +15,7 @@ from types import TracebackType
 from luthier.budget import Budget, Price, Tariff
 from luthier.execute import Job, execute
 from luthier.execution import Execution, Limits
+from luthier.experiment import STORE
 from luthier.files import digest_text
 from luthier.ledger import Account, Context, Ledger
 from luthier.meter import Meter
@@ -71,8 +72,8 @@ class Workbench:
 
     @cached_property
     def store(self) -> Store:
-        """The record of calls and executions; shared by all stages and runs of this folder."""
-        return Store(self.root / CACHE / "store.sqlite")
+        """The record of calls and executions; shared by all stages, runs and experiments of this folder."""
+        return Store((self.root / CACHE / STORE).resolve())
 
     @property
     def run(self) -> str:

@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from luthier.errors import BudgetExhausted, LuthierError, TargetError
+from luthier.experiment import share_cache
 from luthier.progress import StopRequested
 from luthier.workbench import Workbench
 
@@ -50,6 +52,7 @@ def run_stage(
     options = Options(getattr(arguments, "method", ""), arguments.dry_run)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
+        share_cache(Path("."))
         with Workbench(name, options.method) as bench:
             if per_method:
                 (bench.params.searching if searches else bench.params.method)(options.method)

@@ -14,6 +14,7 @@ from luthier.question import read_questions
 from luthier.rewards.tiered import TieredReward
 from luthier.training import checkpoint, policy_gradient
 from luthier.training.record import progress_line
+from luthier.training.resume import held
 from luthier.workbench import CACHE, Workbench
 from stages.entry import Options, run_stage
 from stages.questions import OUT as QUESTIONS
@@ -46,21 +47,22 @@ def work(bench: Workbench, options: Options) -> None:
         meter = bench.meter("target", "train", split="train", scope=scope)
         return bench.execute(jobs, meter, "reinforce", quiet=True)
 
-    policy_gradient.train(
-        {key: mas_architect.generator_prompt(question.text) for key, question in questions.items()},
-        base,
-        OUT / bench.method,
-        settings,
-        max_tokens=method.generator.max_tokens,
-        seed=seed,
-        judge=mas_architect.judge(
-            questions, run, bench.task.score, bench.limits, TieredReward(settings.valid_but_wrong), seed
-        ),
-        record=record,
-        scratch=scratch,
-        bill=bench.bill(identity, scratch),
-        report=progress_line("reinforce"),
-    )
+    with held(scratch):
+        policy_gradient.train(
+            {key: mas_architect.generator_prompt(question.text) for key, question in questions.items()},
+            base,
+            OUT / bench.method,
+            settings,
+            max_tokens=method.generator.max_tokens,
+            seed=seed,
+            judge=mas_architect.judge(
+                questions, run, bench.task.score, bench.limits, TieredReward(settings.valid_but_wrong), seed
+            ),
+            record=record,
+            scratch=scratch,
+            bill=bench.bill(identity, scratch),
+            report=progress_line("reinforce"),
+        )
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from luthier.errors import InputError
 from luthier.files import digest_file, digest_text, read_rows
 from luthier.training import checkpoint, sft
 from luthier.training.record import base_folder, progress_line
+from luthier.training.resume import held
 from luthier.workbench import CACHE, Workbench
 from stages.entry import Options, run_stage
 from stages.teach import OUT as TEACH
@@ -34,17 +35,18 @@ def work(bench: Workbench, options: Options) -> None:
     identity = digest_text(f"sft {inputs} {method.sft.model_dump_json()} {seed}")[:16]
     scratch = CACHE / "training" / f"sft-{identity}"
     record = {"phase": "sft", "method": bench.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
-    sft.train(
-        rows,
-        base,
-        OUT / bench.method,
-        method.sft,
-        seed=seed,
-        record=record,
-        scratch=scratch,
-        bill=bench.bill(identity, scratch),
-        report=progress_line("sft"),
-    )
+    with held(scratch):
+        sft.train(
+            rows,
+            base,
+            OUT / bench.method,
+            method.sft,
+            seed=seed,
+            record=record,
+            scratch=scratch,
+            bill=bench.bill(identity, scratch),
+            report=progress_line("sft"),
+        )
 
 
 if __name__ == "__main__":

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+
+from luthier.files import locked
 
 _COMPLETE = "trainer_state.json"
 _UNREPEATABLE = ("runtime", "_per_second", "total_flos", "step_time", "num_tokens", "train_loss")
@@ -20,6 +24,21 @@ def _is_whole(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+@contextmanager
+def held(scratch: Path) -> Iterator[None]:
+    """Hold a training's folder of resumable state: two experiments may ask for the same training at once.
+
+    Of a training over several processes, the first one holds it for all.
+    """
+
+    def waiting(holder: str) -> None:
+        print(f"process {holder} trains exactly this; waiting for it to end")
+
+    first = os.environ.get("RANK", "0") == "0"
+    with locked(scratch.with_suffix(".lock"), waiting) if first else nullcontext():
+        yield
 
 
 def quiet(trainer: Any) -> None:
