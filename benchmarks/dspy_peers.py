@@ -39,7 +39,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import dspy
+try:
+    import dspy
+except ImportError as error:
+    raise SystemExit("benchmarks.dspy_peers needs the extra dspy: pip install 'luthier[dspy]'") from error
 
 from benchmarks.dspy_engine import ListedEngine, MeterEngine, ModuleAdapter, examples
 from benchmarks.dspy_letters import Program

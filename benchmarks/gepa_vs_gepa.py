@@ -31,8 +31,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import gepa
-from gepa.core.adapter import EvaluationBatch
+try:
+    import gepa
+    from gepa.core.adapter import EvaluationBatch
+except ImportError as error:
+    raise SystemExit("benchmarks.gepa_vs_gepa needs the extra search: pip install 'luthier[search]'") from error
 
 from benchmarks.letters import PROGRAM
 from benchmarks.record import record

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from benchmarks.dspy_letters import Program
-from luthier.harnesses.dspy_bridge import from_dspy
+from luthier.harnesses.program import ProgramHarness
 
-PROGRAM = from_dspy(
-    Program(),
-    "letter = find_letter(question)\ntext = find_text(question)\nanswer = count(letter, text)",
-    style="raw",
-)
+# Written out, so that a benchmark beside a search that is not DSPy's runs without DSPy; a test compares the two.
+PROGRAM = ProgramHarness.parse("""wiring: |
+  letter = find_letter(question)
+  text = find_text(question)
+  answer = count(letter, text)
+modules:
+  find_letter:
+    inputs: [question]
+    outputs: [letter]
+    style: raw
+    instruction: Copy the letter that is counted.
+    max_tokens: 4
+  find_text:
+    inputs: [question]
+    outputs: [text]
+    style: raw
+    instruction: Copy the text in which the letter is counted.
+    max_tokens: 32
+""")

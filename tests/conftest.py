@@ -1,8 +1,9 @@
-"""A tiny random Llama with a tokenizer trained here: real training in seconds, without package weights."""
+"""A tiny random Llama with a tokenizer trained here (real training in seconds), and the option `--no-skips`."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,19 @@ GRAPHS = (
 PROMPTS = tuple(
     f"Question: {kind} of {words}\nHarness:\n" for kind in ("first", "last") for words in ("b, a, d, c", "f, e, h, g")
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    help = "a test that skips fails: for an environment that has all that the chosen tests need"
+    parser.addoption("--no-skips", action="store_true", help=help)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and item.config.getoption("no_skips"):
+        report.outcome, report.longrepr = "failed", f"skipped where it must run: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ from luthier.harnesses.dspy_export import to_dspy
 from luthier.harnesses.module import Module
 from luthier.harnesses.program import ProgramHarness
 
+pytestmark = pytest.mark.extras
+
 WIRING = "reasoning, draft = cot(question)\nverdict, why = steps_0(question, draft)\nanswer = copy(draft)"
 
 

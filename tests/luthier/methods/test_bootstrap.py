@@ -64,6 +64,7 @@ def thrice(request) -> str:
     )
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize(
     ("program", "answer", "label", "max_labelled"),
     [(PROGRAM, None, None, 0), (ONE, counting, reference_label, 5), (ONE, counting, None, 0)],
@@ -116,6 +117,7 @@ def test_it_makes_the_sets_and_scores_of_dspy(worlds, program, answer, label, ma
     assert ours.score == max(sum(theirs[seed]["subscores"]) for seed in seeds) / len(world.validation)
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize(("program", "label", "max_labelled"), [(PROGRAM, None, 0), (ONE, reference_label, 5)])
 @pytest.mark.parametrize("seed", [0, 7])
 def test_one_stream_makes_the_sets_that_miprov2_makes(worlds, program, label, max_labelled, seed):

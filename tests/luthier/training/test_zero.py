@@ -45,9 +45,13 @@ else:
     policy_gradient.train(prompts, base, folder / "out", settings, max_tokens=8, judge=judge, **places)
 """
 pytestmark = pytest.mark.slow
-needs_deepspeed = pytest.mark.skipif(
+without_deepspeed = pytest.mark.skipif(
     importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed (extra `deepspeed`)"
 )
+
+
+def needs_deepspeed(test):
+    return pytest.mark.extras(without_deepspeed(test))
 
 
 @pytest.fixture
