@@ -307,19 +307,30 @@ def _ledger(_: argparse.Namespace) -> int:
 
 
 def _repair(_: argparse.Namespace) -> int:
-    print(f"{_open_store().repair()} corrupted rows dropped")
+    from luthier.repair import repair
+
+    repaired = repair(_store_path())
+    print(f"{repaired.dropped} corrupted rows dropped")
+    for run in repaired.entered:
+        print(f"the ledger of {run}: the amounts of its dropped entries stay, in one entry")
+    if repaired.damaged:
+        print(f"the damaged file is {repaired.damaged}; delete it when you do not need it")
     return 0
 
 
 def _open_store() -> Store:
     from luthier.store import Store
 
+    return Store(_store_path())
+
+
+def _store_path() -> Path:
     path = Path(".cache/store.sqlite")
     if not path.exists():
         raise InputError(
             "there is no store yet", where=str(path), fix="run a stage first, for example `dvc repro grid`"
         )
-    return Store(path)
+    return path
 
 
 if __name__ == "__main__":

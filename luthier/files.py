@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from luthier.errors import InputError, StoreError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -42,14 +45,21 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         ) from error
 
 
+def to_json(value: Any, *, indent: int | None = None, compact: bool = False) -> str:
+    """JSON text that UTF-8 can hold: characters as they are, but half characters (lone surrogates) escaped."""
+    separators = (",", ":") if compact else None
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write one JSON document, indented, keys in the order given."""
-    write_atomically(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    write_atomically(path, to_json(value, indent=2) + "\n")
 
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """Write JSON Lines, atomically."""
-    write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_atomically(path, "".join(to_json(row) + "\n" for row in rows))
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -80,8 +90,8 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def digest_text(text: str) -> str:
-    """SHA-256 of a text, 64 hex digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of a text, 64 hex digits; of any text, also of one with half characters."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def digest_file(path: Path) -> str:

@@ -35,6 +35,7 @@ from luthier.entry import TRAINING_PARTS, Account, Context, Entry, Line
 from luthier.errors import BudgetExhausted, InputError
 from luthier.files import digest_text
 from luthier.owners import is_alive, owner_of
+from luthier.sealed_rows import add_numbered, seal, seal_again, tables
 from luthier.target import Usage
 
 __all__ = ["UNITS", "Account", "Amount", "Budget", "Context", "Entry", "Forecast", "Journal", "Ledger", "Line", "Price"]
@@ -45,14 +46,14 @@ _PATIENCE_SECONDS, _POLL_SECONDS = 600.0, 0.05
 _PAID, _ALONE = [f"paid_{n}" for n in NUMBERS], [f"alone_{n}" for n in NUMBERS]
 _FIELDS = ("run", "key", "nth", "account", "role", "method", "phase", "split", "seed", "scope", "purpose", "part")
 _COLUMNS = (*_FIELDS, "cached", *_PAID, *_ALONE, "problem", "target")
+_RESERVATION = ("run", "account", "owner", *NUMBERS)
 _TABLES = (
-    f"CREATE TABLE IF NOT EXISTS entries (seq INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(_COLUMNS)},"
+    f"CREATE TABLE entries (seq INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(_COLUMNS)}, digest,"
     " UNIQUE (run, key, nth))",
-    f"CREATE TABLE IF NOT EXISTS tallies (run, account, basis, {', '.join(NUMBERS)},"
+    f"CREATE TABLE tallies (run, account, basis, {', '.join(NUMBERS)}, digest,"
     " PRIMARY KEY (run, account, basis)) WITHOUT ROWID",
-    f"CREATE TABLE IF NOT EXISTS reservations (id INTEGER PRIMARY KEY AUTOINCREMENT, run, account, owner,"
-    f" {', '.join(NUMBERS)})",
-    "CREATE INDEX IF NOT EXISTS reservations_of_run ON reservations (run)",
+    f"CREATE TABLE reservations (id INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(_RESERVATION)}, digest)",
+    "CREATE INDEX reservations_of_run ON reservations (run)",
 )
 
 
@@ -61,6 +62,14 @@ class Journal(Protocol):
 
     def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         """One atomic write, alone in the file; nested uses join the outer one."""
+        ...
+
+    def verify(self, *tables: str) -> None:
+        """Check all rows of these tables by their digests (`luthier.sealed_rows`), once for each.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
         ...
 
 
@@ -96,8 +105,10 @@ class Ledger:
         self._slowest = 0.0
         self._paces: dict[str, tuple[int, float, int]] = {}
         with journal.transaction() as db:
-            for statement in _TABLES:
-                db.execute(statement)
+            if not {"entries", "tallies", "reservations"} & set(tables(db)):
+                for statement in _TABLES:
+                    db.execute(statement)
+            journal.verify("entries", "tallies", "reservations")
             self._bury(db)
 
     def amount(self, tariff: Tariff, usage: Usage) -> Amount:
@@ -301,10 +312,7 @@ class Ledger:
                 if over is not None:
                     unit, allowed, needed = over
                     return ids, BudgetExhausted(unit, allowed=allowed, needed=needed, account=account), foreign
-                values = (self.run, account, self._owner, *need.numbers)
-                marks = ", ".join("?" * len(values))
-                insert = f"INSERT INTO reservations (run, account, owner, {', '.join(NUMBERS)}) VALUES ({marks})"
-                ids.append(int(db.execute(insert, values).lastrowid or 0))
+                ids.append(add_numbered(db, "reservations", (self.run, account, self._owner, *need.numbers)))
             return ids, None, foreign
 
     def _committed(self, db: sqlite3.Connection) -> tuple[Amount, bool]:
@@ -335,8 +343,7 @@ class Ledger:
             alone = Amount()
         row = (self.run, key, nth, *entry.context.values, entry.purpose, entry.part, int(entry.cached))
         values = (*row, *entry.paid.numbers, *alone.numbers, entry.problem, entry.target)
-        marks = ", ".join("?" * len(values))
-        db.execute(f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({marks})", values)
+        add_numbered(db, "entries", values)
         return [("alone", alone), ("paid", entry.paid)]
 
     def _tally(self, db: sqlite3.Connection, account: str, basis: str, amount: Amount) -> None:
@@ -344,7 +351,7 @@ class Ledger:
         old = f"SELECT {', '.join(NUMBERS)} FROM tallies WHERE run = ? AND account = ? AND basis = ?"
         row = db.execute(old, slot).fetchone()
         total = amount if row is None else Amount(*row) + amount
-        values = (*slot, *total.numbers)
+        values = seal((*slot, *total.numbers))
         db.execute(f"INSERT OR REPLACE INTO tallies VALUES ({', '.join('?' * len(values))})", values)
 
     def _bury(self, db: sqlite3.Connection) -> None:
@@ -353,7 +360,10 @@ class Ledger:
         for (owner,) in owners.fetchall():
             if owner != self._owner and not is_alive(owner):
                 db.execute("DELETE FROM reservations WHERE run = ? AND owner = ? AND calls = 0", (self.run, owner))
-                db.execute("UPDATE reservations SET owner = '' WHERE run = ? AND owner = ?", (self.run, owner))
+                of_owner = "WHERE run = ? AND owner = ?"
+                for (number,) in db.execute(f"SELECT id FROM reservations {of_owner}", (self.run, owner)).fetchall():
+                    db.execute("UPDATE reservations SET owner = '' WHERE id = ?", [number])
+                    seal_again(db, "reservations", number)
 
 
 def _limited() -> tuple[Account, ...]:

@@ -2,9 +2,10 @@
 
 Several processes may use one file at once: WAL mode, one writer at a time, everybody else waits up to
 `BUSY_SECONDS`. Each write is one transaction, so a killed process leaves whole rows or none. Every row
-carries the digest of its content and is checked whenever it is read; a bad row is named, never used.
-The ledger keeps its own tables in the same file through `transaction`, so that an answer and its payment
-are committed together.
+carries the digest of its content and is checked whenever it is read; a bad row is named, never used. A key
+that is not found might stand in a damaged row: before a process takes one for absent, it checks the whole
+table once. The ledger keeps its own tables in the same file through `transaction`, so that an answer and its
+payment are committed together.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from pathlib import Path
 
 from luthier.errors import StoreError
 from luthier.execution import Execution
-from luthier.files import digest_text
+from luthier.files import to_json
+from luthier.sealed_rows import REPAIR, SEALED_VERSION, checked, read_bytes_as_text, seal, seal_old_tables, verify
 from luthier.target import Completion, Request, Usage
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = SEALED_VERSION
+_UNSEALED_VERSION = 1
+"""The ledger's rows had no digests; such a file gets them when it is opened."""
 BUSY_SECONDS = 120
 _KEYS_A_QUERY = 500
 _TABLES = (
@@ -72,7 +76,12 @@ class Store:
         self._depth = 0
         self._pid = 0
         self._db: sqlite3.Connection | None = None
-        self._create()
+        self._verified: set[str] = set()
+        try:
+            self._create()
+        except StoreError:
+            self.close()
+            raise
 
     def calls(self, keys: Iterable[str]) -> dict[str, Completion]:
         """The stored answers among these request keys.
@@ -127,20 +136,25 @@ class Store:
         self._insert("executions", rows)
 
     def count(self, table: str) -> int:
-        """Rows of the table `calls` or `executions`."""
+        """Rows of the table `calls` or `executions`.
+
+        Raises:
+            StoreError: the table is damaged.
+        """
+        self.verify(table)
         with self._guarded() as db:
             return int(db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])
 
-    def repair(self) -> int:
-        """Delete the rows that do not match their digests (they are paid again); return how many."""
-        deleted = 0
-        with self.transaction() as db:
-            for table, columns in _COLUMNS.items():
-                query = f"SELECT {', '.join(columns)}, digest FROM {table}"
-                bad = [(row[0],) for row in db.execute(query) if _digest(row[:-1]) != row[-1]]
-                db.executemany(f"DELETE FROM {table} WHERE key = ?", bad)
-                deleted += len(bad)
-        return deleted
+    def verify(self, *tables: str) -> None:
+        """Check all rows of these tables and the pages of the file, once in the life of this object.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
+        with self._lock, self._guarded() as db:
+            if new := [table for table in tables if table not in self._verified]:
+                verify(db, new, where=str(self.path))
+                self._verified.update(new)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -183,31 +197,29 @@ class Store:
                             for statement in _TABLES:
                                 db.execute(statement)
                             db.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
-                    version = db.execute("SELECT version FROM schema").fetchone()[0]
+                    if _version(db, self.path) == _UNSEALED_VERSION:
+                        with self.transaction():
+                            seal_old_tables(db, where=str(self.path))
+                            db.execute("UPDATE schema SET version = ?", [SCHEMA_VERSION])
         except OSError as error:
             raise StoreError(
                 f"cannot make the store ({error.strerror or error})",
                 where=str(self.path),
                 fix="correct the folder's rights or give another path",
             ) from error
-        if version != SCHEMA_VERSION:
-            raise StoreError(
-                f"field schema.version: {version}, this Luthier writes {SCHEMA_VERSION}",
-                where=str(self.path),
-                fix="move the file away (its calls are then paid again) or use the Luthier that wrote it",
-            )
 
     @contextmanager
     def _guarded(self) -> Iterator[sqlite3.Connection]:
         try:
             yield self._connection()
-        except sqlite3.Error as error:
-            raise StoreError(str(error), where=str(self.path), fix=_fix(str(error))) from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's own message may hold a damaged name
+            raise StoreError(ascii(str(error))[1:-1], where=str(self.path), fix=_fix(str(error))) from error
 
     def _connection(self) -> sqlite3.Connection:
         # A connection must not cross a fork, so a child opens its own.
         if self._db is None or self._pid != os.getpid():
-            self._db = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            self._db = read_bytes_as_text(db)
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._pid, self._depth = os.getpid(), 0
         return self._db
@@ -215,7 +227,7 @@ class Store:
     def _insert(self, table: str, rows: Iterable[tuple[str, ...]]) -> None:
         marks = ", ".join("?" * (len(_COLUMNS[table]) + 1))
         with self.transaction() as db:
-            db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", [(*row, _digest(row)) for row in rows])
+            db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", map(seal, rows))
 
     def _read(self, table: str, keys: Iterable[str]) -> Iterator[tuple[str, ...]]:
         wanted = sorted(set(keys))
@@ -225,22 +237,24 @@ class Store:
             query = f"SELECT {columns}, digest FROM {table} WHERE key IN ({', '.join('?' * len(part))}) ORDER BY key"
             with self._lock, self._guarded() as db:
                 rows = db.execute(query, part).fetchall()
-            for *content, digest in rows:
-                if _digest(content) != digest:
-                    raise StoreError(
-                        f"the row with key {content[0]!r} does not match its digest",
-                        where=f"{self.path}, table {table}",
-                        fix="run `luthier store repair`, which deletes such rows; they are then paid again",
-                    )
-                yield tuple(content)
+            if len(rows) < len(part):
+                self.verify(table)
+            yield from checked(rows, table=table, where=str(self.path))
+
+
+def _version(db: sqlite3.Connection, path: Path) -> int:
+    rows = db.execute("SELECT version FROM schema").fetchall()
+    if rows not in ([(_UNSEALED_VERSION,)], [(SCHEMA_VERSION,)]):
+        raise StoreError(
+            f"field schema.version: {rows[0][0] if rows else None!r}, this Luthier writes {SCHEMA_VERSION}",
+            where=str(path),
+            fix="move the file away (its calls are then paid again) or use the Luthier that wrote it",
+        )
+    return int(rows[0][0])
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _digest(parts: Sequence[object]) -> str:
-    return digest_text(json.dumps([str(part) for part in parts]))
+    return to_json(value, compact=True)
 
 
 def _fix(problem: str) -> str:
@@ -250,4 +264,6 @@ def _fix(problem: str) -> str:
         return "correct the rights of the file and its folder, or give another path"
     if "locked" in problem or "busy" in problem:
         return f"another process has been writing for {BUSY_SECONDS} seconds; end it, then run again"
-    return "the file is damaged or no store: restore it, or move it away (its calls are then paid again)"
+    if "not a database" in problem:
+        return "this is no store: restore it, or move it away (its calls are then paid again)"
+    return REPAIR

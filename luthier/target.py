@@ -60,7 +60,8 @@ class Request:
         row = self.to_row()
         if self.deterministic:
             row["seed"], row["top_p"] = 0, 1.0
-        return hashlib.sha256(json.dumps([fingerprint, row], ensure_ascii=False).encode()).hexdigest()
+        content = json.dumps([fingerprint, row], ensure_ascii=False)
+        return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from luthier.params import Params
 from luthier.report.markup import Html
 from luthier.report.tables import Column, cell, note, number, row, section, table
 from luthier.report.training_costs import training_costs
+from luthier.sealed_rows import read_bytes_as_text, verify
 from luthier.workbench import CACHE, Workbench
 
 _UNITS = ("rollouts", "calls", "prompt_tokens", "completion_tokens", "seconds", "price")
@@ -162,11 +163,20 @@ class _ReadOnlyJournal:
         """
         try:
             with closing(sqlite3.connect(self._uri, uri=True)) as db:
-                yield db
-        except sqlite3.Error as error:
+                yield read_bytes_as_text(db)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise StoreError(
                 str(error), where=str(self._path), fix="restore the file, or move it away: the page says so then"
             ) from error
+
+    def verify(self, *tables: str) -> None:
+        """Check all rows of these tables.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
+        with self.transaction() as db:
+            verify(db, tables, where=str(self._path))
 
     def runs(self) -> list[str]:
         """Names of all runs, the one that was written to last comes last; empty when there is no ledger yet."""

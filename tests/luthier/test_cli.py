@@ -261,7 +261,13 @@ def test_corrupted_rows_are_dropped_and_counted(capsys, here):
     store.close()
     with sqlite3.connect(here / ".cache" / "store.sqlite") as db:
         db.execute("UPDATE calls SET fingerprint = 'g' WHERE key = 'k1'")
-    assert run(capsys, "store", "repair") == (0, "1 corrupted rows dropped\n", "")
+    db.close()
+    status, out, problem = run(capsys, "store", "repair")
+    assert (status, problem) == (0, "")
+    assert out.splitlines() == [
+        "1 corrupted rows dropped",
+        "the damaged file is .cache/store.sqlite.damaged; delete it when you do not need it",
+    ]
     assert run(capsys, "store", "repair") == (0, "0 corrupted rows dropped\n", "")
     assert set(Store(here / ".cache" / "store.sqlite").calls(["k0", "k1", "k2"])) == {"k0", "k2"}
 

@@ -7,6 +7,7 @@ import pytest
 
 from luthier.errors import StoreError
 from luthier.execution import Execution, Step
+from luthier.repair import repair
 from luthier.store import Store, StoredCall, StoredExecution
 from luthier.target import Completion, Message, Request, Usage
 
@@ -78,9 +79,13 @@ def test_a_corrupted_row_is_named_and_repaired(store, table, column):
         read([good.key, bad.key])
     for part in (str(store.path), f"table {table}", bad.key, "luthier store repair"):
         assert part in str(caught.value)
-    assert store.repair() == 1
+    with pytest.raises(StoreError, match="another process has the store open"):
+        repair(store.path)
+    store.close()
+    assert repair(store.path).dropped == 1
+    read = getattr(Store(store.path), table)
     assert list(read([good.key, bad.key])) == [good.key]
-    assert store.repair() == 0
+    assert repair(store.path).damaged is None
 
 
 def test_a_full_disk_is_a_clear_error_and_keeps_what_was_written(store):
