@@ -6,20 +6,33 @@ scores what finished and stores it in one transaction (`luthier.waves`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
-from luthier.errors import BudgetExhausted
+from luthier.errors import BudgetExhausted, TargetError
 from luthier.execution import Execution, Limits
 from luthier.harnesses.bounds import calls_bound
 from luthier.harnesses.program import graph_of
 from luthier.job import InvalidHarness, Job, execution_key
 from luthier.ledger import Amount, Forecast
 from luthier.meter import Meter, timed
-from luthier.progress import Progress, StopSignal
+from luthier.progress import Progress
+from luthier.stopping import StopSignal
 from luthier.target import Request, Usage
 from luthier.waves import Driver, Scorer, first_requests
 
-__all__ = ["ExecutionsExhausted", "InvalidHarness", "Job", "execute", "execution_key", "forecast_executions"]
+__all__ = [
+    "ExecutionsExhausted",
+    "InvalidHarness",
+    "Job",
+    "execute",
+    "execution_key",
+    "forecast_executions",
+    "require_results",
+]
+
+_MESSAGES = 3
+"""Different messages of the machine that an error quotes."""
 
 
 class ExecutionsExhausted(BudgetExhausted):
@@ -57,7 +70,7 @@ def execute(
         infra_retries: How many more times a request that the machine failed is asked, one per wave,
             before its execution becomes `infra_error` (score None, not stored, no rollout charged).
         progress: Told at the start, within a wave after each chunk of calls, and after each wave.
-        stop: Asked before each wave.
+        stop: Asked before each wave and after the last one.
 
     Raises:
         ExecutionsExhausted: the budget ended; what finished is stored and carried.
@@ -79,7 +92,33 @@ def execute(
     if driver.refused is not None:
         meter.ledger.stopped = meter.ledger.stopped or driver.refused
         raise ExecutionsExhausted(driver.refused, driver.results)
+    if stop is not None:
+        stop.check()
     return [result for result in driver.results if result is not None]
+
+
+def require_results(executions: Sequence[Execution], where: str) -> None:
+    """Refuse to go on with executions that the machine failed: what follows from the others would be another result.
+
+    Args:
+        executions: All of a step.
+        where: Names the step in the error.
+
+    Raises:
+        TargetError: some are `infra_error`, with their number and the machine's messages, the most frequent first.
+    """
+    failed = Counter(item.error for item in executions if item.outcome == "infra_error")
+    if not failed:
+        return
+    count = failed.total()
+    said = [f"{times} x {text.rstrip('.')}" for text, times in failed.most_common(_MESSAGES)]
+    if len(failed) > _MESSAGES:
+        said.append(f"and {len(failed) - _MESSAGES} other messages")
+    raise TargetError(
+        f"the machine failed {count} of {len(executions)} executions after all tries: {'; '.join(said)}",
+        where=where,
+        fix="mend the machine, then run the same command again; what was answered is kept and not paid again",
+    )
 
 
 def forecast_executions(jobs: Sequence[Job], meter: Meter, limits: Limits | None = None) -> Forecast:

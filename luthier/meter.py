@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from luthier.errors import BudgetExhausted, InputError, TargetError
 from luthier.ledger import Account, Amount, Context, Entry, Forecast, Ledger
 from luthier.store import Store, StoredCall
-from luthier.target import Attempt, Completion, Failure, Request, Role, Target, Usage
+from luthier.target import Attempt, Completion, Failure, Loading, Request, Role, Target, Usage
 
 Answer = Completion | Failure
 
@@ -109,6 +109,9 @@ class Meter:
         answers: list[Answer | None] = []
         while len(answers) < len(asks):
             part = self._next_part(asks[len(answers) :], known)
+            if isinstance(self.target, Loading) and any(ask.key not in known for ask in part):
+                # Before anything is reserved: who is killed while it loads has lost no call.
+                self.target.load()
             ids, refused = self.ledger.reserve_many(self.context.account, self._needs(part, known))
             if not ids and refused is not None:
                 self.ledger.stopped = self.ledger.stopped or refused

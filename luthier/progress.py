@@ -1,19 +1,13 @@
-"""Progress on one line of a terminal, plain lines elsewhere, and a clean stop between waves."""
+"""Progress on one line of a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from types import FrameType
 from typing import TextIO
 
-from luthier.errors import StoreError
-
-STOP_FILE = Path(".cache/stop")
 _BAR, _REDRAW_SECONDS, _LINE_SECONDS = 24, 0.1, 60.0
 
 
@@ -73,67 +67,3 @@ class ProgressBar:
             left = (self._clock() - self._start) / worked * (state.total - state.done)
             parts.append(f"{int(left) // 60}:{int(left) % 60:02d} left")
         return ", ".join(parts)
-
-
-class StopRequested(BaseException):
-    """The user asked for a clean stop: everything finished is stored, the next start continues.
-
-    Not an `Exception`, for the same reason as `BudgetExhausted`. A stage says so and exits with a status of its
-    own (`stages.entry.STOPPED`), neither success nor failure, so that DVC does not take it as built.
-    """
-
-
-class StopSignal:
-    """Ctrl-C or a stop file, seen between waves. Use as a context manager around the work.
-
-    The first Ctrl-C asks for a clean stop, the second one interrupts at once. A stop file counts when it
-    is newer than this object, so every running process obeys it and the next start is not held up by it.
-
-    Args:
-        path: The stop file, `touch .cache/stop` by default.
-    """
-
-    def __init__(self, path: Path = STOP_FILE) -> None:
-        self.path = path
-        self._before = self._stamp()
-        self._interrupted = False
-        self._previous: Callable[[int, FrameType | None], object] | int | None = None
-
-    def __enter__(self) -> StopSignal:
-        # Only the main thread may set handlers; elsewhere (a Prefect worker) the stop file still works.
-        try:
-            self._previous = signal.signal(signal.SIGINT, self._interrupt)
-        except ValueError:
-            self._previous = None
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)
-
-    def requested(self) -> bool:
-        """Whether to stop now."""
-        return self._interrupted or self._stamp() > self._before
-
-    def check(self) -> None:
-        """Stop when asked to.
-
-        Raises:
-            StopRequested: by Ctrl-C or the stop file.
-        """
-        if self.requested():
-            raise StopRequested("stopped on request; run the same command again to continue")
-
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if self._interrupted:
-            raise KeyboardInterrupt
-        self._interrupted = True
-        sys.stderr.write("\nstopping after this wave; press Ctrl-C again to stop at once\n")
-
-    def _stamp(self) -> int:
-        try:
-            return self.path.stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0
-        except OSError as error:
-            raise StoreError(f"cannot look for the stop file ({error})", where=str(self.path)) from error

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from luthier.errors import TargetError
 
@@ -156,4 +156,17 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Give back memory, threads and connections."""
+        ...
+
+
+@runtime_checkable
+class Loading(Protocol):
+    """A target that loads something before its first answer, which may take long and may be cut short."""
+
+    def load(self) -> None:
+        """Be ready to answer; nothing happens when it is.
+
+        Raises:
+            InputError, TargetError: it cannot be loaded.
+        """
         ...

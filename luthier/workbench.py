@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from luthier.budget import Budget, Price, Tariff
-from luthier.execute import Job, execute
+from luthier.execute import Job, execute, require_results
 from luthier.execution import Execution, Limits
 from luthier.experiment import STORE
 from luthier.files import digest_text
@@ -21,7 +21,8 @@ from luthier.ledger import Account, Context, Ledger
 from luthier.meter import Meter
 from luthier.params import Params, TargetParams, known_methods, load_params
 from luthier.prices import PriceTag, price_tags
-from luthier.progress import ProgressBar, StopSignal
+from luthier.progress import ProgressBar
+from luthier.stopping import StopSignal
 from luthier.store import Store
 from luthier.target import Role, Target, Usage
 from luthier.targets import TargetSpec, open_target
@@ -39,10 +40,19 @@ class Workbench:
         stage: Name of the stage. method: The method it works for, "" for shared stages.
         params: Checked settings; read from the folder when left out.
         root: The project's folder.
+        stop: Asked between the steps of the stage's work; None never stops it.
     """
 
-    def __init__(self, stage: str, method: str = "", *, params: Params | None = None, root: Path = Path(".")) -> None:
-        self.stage, self.method, self.root = stage, method, root
+    def __init__(
+        self,
+        stage: str,
+        method: str = "",
+        *,
+        params: Params | None = None,
+        root: Path = Path("."),
+        stop: StopSignal | None = None,
+    ) -> None:
+        self.stage, self.method, self.root, self.stop = stage, method, root, stop
         self.params = params or load_params(root)
         self.limits = Limits(**self.params.profile.limits.model_dump())
         self._targets: list[Target] = []
@@ -144,19 +154,24 @@ class Workbench:
             attempts=self._attempts(role),
         )
 
-    def execute(
-        self, jobs: Sequence[Job], meter: Meter, label: str, *, stop: StopSignal | None = None, quiet: bool = False
-    ) -> list[Execution]:
-        """Run jobs with this stage's limits and a progress line."""
-        return execute(
+    def execute(self, jobs: Sequence[Job], meter: Meter, label: str, *, quiet: bool = False) -> list[Execution]:
+        """Run jobs with this stage's limits and a progress line.
+
+        Raises:
+            StopRequested: between waves, or after the last one; what finished is stored.
+            TargetError: the machine failed some of them, or serves nothing at all.
+        """
+        executions = execute(
             jobs,
             self.task.score,
             meter,
             self.limits,
             width=self.params.profile.grid.width,
             progress=None if quiet else ProgressBar(label),
-            stop=stop,
+            stop=self.stop,
         )
+        require_results(executions, label)
+        return executions
 
     @property
     def tariff(self) -> dict[str, tuple[float, float]]:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from luthier.errors import BudgetExhausted, LuthierError, TargetError
 from luthier.experiment import share_cache
-from luthier.progress import StopRequested
+from luthier.stopping import STOPPED, StopRequested, StopSignal
 from luthier.workbench import Workbench
 
-STOPPED = 3
-"""Exit status of a stage that was asked to stop: not a success, so that DVC does not take it as built."""
+__all__ = ["INTERRUPTED", "STOPPED", "TRY_AGAIN", "Options", "run_stage"]
+
+INTERRUPTED = 130
+"""Exit status after a second Ctrl-C, as shells give it: what was in flight is lost."""
 
 TRY_AGAIN = 75
 """Exit status when a machine failed and a second try may help (EX_TEMPFAIL); `flows.launch` knows it."""
@@ -36,13 +38,17 @@ def run_stage(
     *,
     per_method: bool = False,
     searches: bool = False,
+    trains: bool = False,
 ) -> int:
     """Parse the command line, open the workbench, do the work; the exit status.
 
     `per_method`: the command line names a method; one that learns, or with `searches` one that searches.
+    `trains`: a whole checkpoint is a success even when a stop was asked for meanwhile, because DVC would delete it
+    and train again; under DVC the next stage stops instead.
 
     Expected failures (wrong input, a server that is down, an exhausted budget, a stop) print one message
-    that says what to do; anything else keeps its traceback.
+    that says what to do; anything else keeps its traceback. A stop that was asked for while the stage ended is
+    a stop, too: its results are in the store.
     """
     parser = argparse.ArgumentParser(prog=f"python -m stages.{name}", description=work.__doc__)
     if per_method:
@@ -52,15 +58,23 @@ def run_stage(
     options = Options(getattr(arguments, "method", ""), arguments.dry_run)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
-        share_cache(Path("."))
-        with Workbench(name, options.method) as bench:
-            if per_method:
-                (bench.params.searching if searches else bench.params.method)(options.method)
-            work(bench, options)
+        with StopSignal() as stop:
+            stop.check()
+            share_cache(Path("."))
+            with Workbench(name, options.method, stop=stop) as bench:
+                if per_method:
+                    (bench.params.searching if searches else bench.params.method)(options.method)
+                work(bench, options)
+            if not trains:
+                stop.check()
+            stop.pass_on()
         return 0
-    except StopRequested as stop:
-        print(f"{name}: {stop or 'stopped'}; what was done is kept, run again to continue", file=sys.stderr)
+    except StopRequested as reason:
+        print(f"{name}: {reason}; what was done is kept, run the same command again to continue", file=sys.stderr)
         return STOPPED
+    except KeyboardInterrupt:
+        print(f"{name}: stopped at once; what was finished is kept, run the same command again", file=sys.stderr)
+        return INTERRUPTED
     except (BudgetExhausted, LuthierError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return TRY_AGAIN if isinstance(error, TargetError) else 1

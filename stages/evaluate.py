@@ -26,7 +26,7 @@ from luthier.evaluation import (
     scores_of,
     standing,
 )
-from luthier.execute import Job
+from luthier.execute import Job, require_results
 from luthier.execution import Execution
 from luthier.files import read_rows, write_json, write_rows
 from luthier.generator import ConstantGenerator, Generator, RandomGenerator
@@ -72,16 +72,16 @@ def work(bench: Workbench, options: Options) -> None:
     bench.check_prices("target", "generator")
     best = _best_fixed([item.name for item in pool])
     run = _runner(bench, "test", "test")
-    fixed = {item.name: evaluate(_constant(item), test, run, bench.params.ask.seed) for item in pool}
+    fixed = {item.name: _evaluate(_constant(item), test, run, bench.params.ask.seed) for item in pool}
     results = {
         "target_alone": _renamed("target_alone", fixed[ALONE]),
         "best_fixed": _renamed("best_fixed", fixed[best]),
-        "random_graph": evaluate(_random(bench), test, run, bench.params.ask.seed),
+        "random_graph": _evaluate(_random(bench), test, run, bench.params.ask.seed),
     }
     held_out = _held_out_questions(bench)
     constants = {"target_alone": ALONE, "best_fixed": best}
     unseen = {
-        name: _renamed(name, evaluate(_constant(item), held_out, run, bench.params.ask.seed))
+        name: _renamed(name, _evaluate(_constant(item), held_out, run, bench.params.ask.seed))
         for name, chosen in constants.items()
         for item in pool
         if item.name == chosen
@@ -96,10 +96,10 @@ def work(bench: Workbench, options: Options) -> None:
     for phase, folder in checkpoints(bench).items():
         target = bench.adopt(open_checkpoint(folder, spec_of(bench.params.profile.target), CACHE))
         generator = _checkpoint(bench, phase, target, "test", "test")
-        results[phase] = evaluate(generator, test, run, bench.params.ask.seed)
-        unseen[phase] = evaluate(generator, held_out, run, bench.params.ask.seed)
+        results[phase] = _evaluate(generator, test, run, bench.params.ask.seed)
+        unseen[phase] = _evaluate(generator, held_out, run, bench.params.ask.seed)
         chooser = _checkpoint(bench, phase, target, "train", "validation")
-        chosen = evaluate(chooser, validation, _runner(bench, "train", "validation"), bench.params.ask.seed)
+        chosen = _evaluate(chooser, validation, _runner(bench, "train", "validation"), bench.params.ask.seed)
         scores["validation"][phase] = asdict(standing(phase, chosen, bench.params.profile.evaluate.resamples))
     _summarise(bench, scores, results, [row for rows in fixed.values() for row in rows], fixed)
     if held_out:
@@ -116,6 +116,13 @@ def work(bench: Workbench, options: Options) -> None:
         print(
             f"evaluate: {name:13} {pooled['mean']:6.1%} [{pooled['low']:.1%}, {pooled['high']:.1%}] {table['outcomes']}"
         )
+
+
+def _evaluate(generator: Generator, questions: Sequence[Question], run: Run, seed: int) -> list[Result]:
+    """`evaluate`, in which the machine may have failed neither an execution nor a proposal."""
+    results = evaluate(generator, questions, run, seed)
+    require_results([result.execution for result in results], f"evaluate, {generator.name}")
+    return results
 
 
 def checkpoints(bench: Workbench) -> dict[str, Path]:

@@ -12,7 +12,6 @@ from luthier.evaluation import grid_jobs, grid_summary
 from luthier.execute import forecast_executions
 from luthier.files import write_json, write_rows
 from luthier.harnesses.configurations import select
-from luthier.progress import StopSignal
 from luthier.question import read_questions
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
@@ -34,8 +33,7 @@ def work(bench: Workbench, options: Options) -> None:
         if options.dry_run:
             print(forecast_executions(jobs, meter, bench.limits).render())
             continue
-        with StopSignal() as stop:
-            executions = bench.execute(jobs, meter, f"grid {split}", stop=stop)
+        executions = bench.execute(jobs, meter, f"grid {split}")
         for index, execution in enumerate(executions):
             question, configuration = questions[index // len(pool)], pool[index % len(pool)]
             head = {"configuration": configuration.name, "split": split, "family": question.family}

@@ -62,8 +62,9 @@ def work(bench: Workbench, options: Options) -> None:
             scratch=scratch,
             bill=bench.bill(identity, scratch),
             report=progress_line("reinforce"),
+            stop=bench.stop,
         )
 
 
 if __name__ == "__main__":
-    raise SystemExit(run_stage("reinforce", work, per_method=True))
+    raise SystemExit(run_stage("reinforce", work, per_method=True, trains=True))

@@ -18,7 +18,6 @@ from luthier.harnesses.task_programs import program_for
 from luthier.ledger import Ledger
 from luthier.meter import Meter
 from luthier.methods import searcher
-from luthier.progress import StopSignal
 from luthier.question import Question, read_questions
 from luthier.search import LogRow, Proposer, Result, Scope
 from luthier.searches.executing import Executed
@@ -92,13 +91,13 @@ def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Resul
     name = _run_name(bench, ground, seed)
     log = bench.root / LOGS / f"{digest_text(name)[:16]}.jsonl"
     ledger = bench.ledger_alone(name, ground.budget)
-    with locked(log.with_suffix(".lock"), _wait), StopSignal() as stop:
+    with locked(log.with_suffix(".lock"), _wait):
         session = Session(
             ground.binding.candidate(),
             ground.scope,
             ground.train,
             ground.validation,
-            _evaluate(bench, ground, ledger, seed, stop),
+            _evaluate(bench, ground, ledger, seed),
             ledger,
             SearchLog(log),
             seed=seed,
@@ -140,7 +139,7 @@ def _run_name(bench: Workbench, ground: Ground, seed: int) -> str:
     return f"search@{bench.method}/{seed}/{digest}"
 
 
-def _evaluate(bench: Workbench, ground: Ground, ledger: Ledger, seed: int, stop: StopSignal) -> Executed:
+def _evaluate(bench: Workbench, ground: Ground, ledger: Ledger, seed: int) -> Executed:
     def meter(phase: str, split: str) -> Meter:
         return bench.meter("target", "search", split=split, phase=phase, ledger=ledger, seed=seed)
 
@@ -151,7 +150,7 @@ def _evaluate(bench: Workbench, ground: Ground, ledger: Ledger, seed: int, stop:
         seed=seed,
         limits=bench.limits,
         width=bench.params.profile.grid.width,
-        stop=stop,
+        stop=bench.stop,
     )
 
 
@@ -190,9 +189,8 @@ def _progress(method: str, seed: int, ground: Ground) -> Callable[[LogRow], None
 
 def _forecast(bench: Workbench, ground: Ground, seeds: int) -> None:
     ledger = bench.ledger_alone(f"forecast {bench.method}", ground.budget)
-    with StopSignal() as stop:
-        evaluate = _evaluate(bench, ground, ledger, bench.params.ask.seed, stop)
-        one = evaluate.worst_case(ground.binding.candidate(), ground.validation, "validation")
+    evaluate = _evaluate(bench, ground, ledger, bench.params.ask.seed)
+    one = evaluate.worst_case(ground.binding.candidate(), ground.validation, "validation")
     limit = getattr(ground.budget, ground.unit)
     need = one.get(ground.unit)
     print(f"  one validation pass needs up to {show(need, ground.unit)} {ground.unit}, {one.calls:,} calls")

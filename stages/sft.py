@@ -46,8 +46,9 @@ def work(bench: Workbench, options: Options) -> None:
             scratch=scratch,
             bill=bench.bill(identity, scratch),
             report=progress_line("sft"),
+            stop=bench.stop,
         )
 
 
 if __name__ == "__main__":
-    raise SystemExit(run_stage("sft", work, per_method=True))
+    raise SystemExit(run_stage("sft", work, per_method=True, trains=True))

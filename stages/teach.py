@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from luthier.errors import InputError
 from luthier.execute import Job, forecast_executions
 from luthier.execution import Execution
 from luthier.files import read_rows, write_json, write_rows
@@ -13,7 +14,6 @@ from luthier.harnesses.configurations import select
 from luthier.harnesses.variations import one_edit_variations
 from luthier.methods import mas_architect
 from luthier.methods.mas_architect import Candidate
-from luthier.progress import StopSignal
 from luthier.question import Question, read_questions
 from luthier.target import Failure
 from luthier.workbench import Workbench
@@ -46,8 +46,7 @@ def work(bench: Workbench, options: Options) -> None:
     if options.dry_run:
         print(forecast_executions(jobs, meter, bench.limits).render())
         return
-    with StopSignal() as stop:
-        executions = bench.execute(jobs, meter, "teach", stop=stop)
+    executions = bench.execute(jobs, meter, "teach")
     candidates = list(_from_grid(bench, taught))
     candidates += [Candidate(j.question, j.harness, source, e) for j, e in zip(jobs, executions, strict=True)]
     candidates += _confirmed(bench, candidates)
@@ -56,7 +55,21 @@ def work(bench: Workbench, options: Options) -> None:
     )
     print(f"teach: {log.counts}, acceptance {log.acceptance:.1%}")
     write_json(OUT / bench.method / "log.json", asdict(log))
+    if not rows:
+        raise InputError(
+            f"no teacher row: {_why(log.counts)}",
+            where=str(OUT / bench.method / "log.json"),
+            fix="raise grid.train, teach.variations or teach.samples in the profile, or give a stronger target",
+        )
     write_rows(OUT / bench.method / "rows.jsonl", [asdict(row) for row in rows])
+
+
+def _why(counts: Mapping[str, int]) -> str:
+    """What became of the candidates, the most frequent first."""
+    totals = ("executed", "questions_taught", "rows")
+    steps = sorted(((count, step) for step, count in counts.items() if count and step not in totals), reverse=True)
+    became = ", ".join(f"{count} {step}" for count, step in steps)
+    return f"of {counts['executed']} candidates {became}" if became else "there was no candidate"
 
 
 def _confirmed(bench: Workbench, candidates: list[Candidate]) -> list[Candidate]:
@@ -64,8 +77,7 @@ def _confirmed(bench: Workbench, candidates: list[Candidate]) -> list[Candidate]
     tries = mas_architect.confirm(candidates, bench.params.method(bench.method).teach.confirm)
     jobs = [Job(harness, question, bench.params.ask.seed) for question, harness, _ in tries]
     meter = bench.meter("target", "data", split="train", scope="confirm")
-    with StopSignal() as stop:
-        executions = bench.execute(jobs, meter, "teach, second round", stop=stop)
+    executions = bench.execute(jobs, meter, "teach, second round")
     return [
         Candidate(question, harness, source, execution)
         for (question, harness, source), execution in zip(tries, executions, strict=True)

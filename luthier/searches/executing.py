@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from luthier.budget import Amount
 from luthier.candidate import Candidate
-from luthier.errors import HarnessError, InputError, LuthierError, TargetError
-from luthier.execute import InvalidHarness, Job, execute, forecast_executions
+from luthier.errors import HarnessError, InputError, LuthierError
+from luthier.execute import InvalidHarness, Job, execute, forecast_executions, require_results
 from luthier.execution import Execution, Limits
 from luthier.harness import Harness
 from luthier.ledger import Ledger
 from luthier.meter import Meter
-from luthier.progress import StopSignal
 from luthier.question import Question
 from luthier.search import Evaluation
+from luthier.stopping import StopSignal
 from luthier.task import Score
 from luthier.waves import Scorer
 
@@ -80,13 +80,7 @@ class Executed:
             infra_retries=self._retries,
             stop=self._stop,
         )
-        failed = [row for row in rows if row.outcome == "infra_error"]
-        if failed:
-            raise TargetError(
-                f"{len(failed)} of {len(rows)} executions failed, the first with: {failed[0].error}",
-                where=f"search, phase {phase}",
-                fix="repair the machine and start the search again; what was finished is kept",
-            )
+        require_results(rows, f"search, phase {phase}")
         return Evaluation(candidate.digest, tuple(rows if split == "train" else map(_score_only, rows)))
 
     def worst_case(self, candidate: Candidate, questions: Sequence[Question], phase: str) -> Amount:

@@ -1,11 +1,11 @@
 """`SearchLog`: the append-only record of a search, and the script of its replay.
 
 A killed search is started again from its beginning with the same run name. Proposals are read from the log
-(what a machine refused once is not asked again), evaluations from the store (free, and entered once); each step
-is compared with its row, and the first step beyond the log goes on for real. So the state of a search is a
-pure function of log and store, and nothing is pickled. As durable as the store: a killed process loses at most
-the row of the step in flight. After a power cut more may be gone; those rows are made again, and then carry the
-spend that the ledger has reached meanwhile.
+(a step that the machine failed is not logged, so it is asked again), evaluations from the store (free, and
+entered once); each step is compared with its row, and the first step beyond the log goes on for real. So the
+state of a search is a pure function of log and store, and nothing is pickled. As durable as the store: a killed
+process loses at most the row of the step in flight. After a power cut more may be gone; those rows are made
+again, and then carry the spend that the ledger has reached meanwhile.
 """
 
 from __future__ import annotations

@@ -34,9 +34,6 @@ from luthier.searches.executing import require_alone
 from luthier.searches.log import SearchLog
 from luthier.searches.stopping import WholeSteps
 
-PATIENCE = 3
-"""Machine failures of a proposer, or a critic, in a row that end a search (ours; gepa 0.1.4 spends on to the end)."""
-
 
 class SearchStopped(BaseException):
     """The stopping rule ended the search. No `Exception`, like `BudgetExhausted`: nothing may swallow it."""
@@ -110,7 +107,6 @@ class Session:
         self._watch = watch or (lambda row: None)
         self._outcomes: Counter[str] = Counter()
         self._criticisms: Counter[str] = Counter()
-        self._failures: Counter[str] = Counter()
 
     def rng(self, label: str) -> random.Random:
         """A fresh generator for a named choice; depends on seed and label alone."""
@@ -137,7 +133,7 @@ class Session:
 
         Raises:
             BudgetExhausted: the critic cannot be paid.
-            TargetError: every call of the critic failed, `PATIENCE` times in a row.
+            TargetError: the machine failed a call of the critic.
         """
         by_id = {question.id: question for question in self.train}
         questions = [by_id[row.question] for row in evaluation.executions]
@@ -167,7 +163,7 @@ class Session:
 
         Raises:
             BudgetExhausted: the proposer cannot be paid.
-            TargetError: the machine failed `PATIENCE` times in a row.
+            TargetError: the machine failed.
         """
         child = parent
         for component in self.scope.components:
@@ -248,7 +244,7 @@ class Session:
         self, name: str, parent: Candidate, child: Candidate, outcome: DraftOutcome, detail: dict[str, Any]
     ) -> Candidate:
         """Count a proposal; the child if it is usable, else the parent."""
-        self._be_patient("proposer", name, detail["problem"] if outcome == "failed" else "")
+        self._require_answers("proposer", name, [detail["problem"]] if outcome == "failed" else [])
         self._outcomes[outcome] += 1
         if outcome == "new":
             self._seen.add(child.digest)
@@ -258,22 +254,23 @@ class Session:
 
     def _log_criticisms(self, name: str, candidate: Candidate, assignment: Assignment) -> None:
         failed = [item.problem for item in assignment.criticisms if item.problem]
-        useless = len(failed) == len(assignment.criticisms) > 0
-        self._be_patient("critic", name, failed[-1] if useless else "")
+        self._require_answers("critic", name, failed)
         for item in assignment.criticisms:
             self._criticisms["failed" if item.problem else "said" if item.text else "empty"] += 1
         detail = {"criticisms": [asdict(item) for item in assignment.criticisms], "edited": sorted(assignment.evidence)}
+        useless = len(failed) == len(assignment.criticisms) > 0
         self._add("criticise", candidate.digest, name, "failed" if useless else "done", detail)
 
-    def _be_patient(self, who: str, name: str, problem: str) -> None:
-        """Count machine failures in a row ("" ends the row)."""
-        self._failures[who] = self._failures[who] + 1 if problem else 0
-        if self._failures[who] >= PATIENCE:
-            # Not logged: the next start asks again.
+    def _require_answers(self, who: str, name: str, problems: Sequence[str]) -> None:
+        """A search never goes on without a text that the machine owes it (ours; gepa 0.1.4 spends on to the end).
+
+        The step is not logged, so the next start asks again. A log may hold such steps from before that rule.
+        """
+        if problems and self.log.replayed is None:
             raise TargetError(
-                f"the {who} failed {PATIENCE} times in a row, the last time with: {problem}",
+                f"the machine failed the {who}, calls without an answer: {len(problems)}, the last one: {problems[-1]}",
                 where=name,
-                fix="repair the machine behind it and start the search again; what was finished is kept",
+                fix="mend the machine behind it and start the search again; what was finished is kept",
             )
 
     def _draft(

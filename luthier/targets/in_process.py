@@ -39,6 +39,16 @@ class InProcessTarget(ABC):
             self._open_tokenizer()
             return len(self._prompt_ids(request))
 
+    def load(self) -> None:
+        """Load the model, once.
+
+        Raises:
+            InputError: this machine cannot run it.
+            TargetError: the weights cannot be loaded.
+        """
+        with self._lock:
+            self._open()
+
     def close(self) -> None:
         """Free the model. A later call loads it again."""
         with self._lock:
@@ -48,6 +58,10 @@ class InProcessTarget(ABC):
         """A raw prompt gets no template and no begin token; an empty one becomes the begin token alone."""
         text = request.prompt if isinstance(request.prompt, str) else self._template(chat_rows(request))
         return self._encode(text) or [self._begin()]
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Load all that an answer needs, once."""
 
     @abstractmethod
     def _open_tokenizer(self) -> None:

@@ -22,6 +22,7 @@ from luthier.errors import InputError
 from luthier.files import digest_text
 from luthier.params import ReinforceParams
 from luthier.reward import RewardValue
+from luthier.stopping import StopSignal
 from luthier.target import Usage
 from luthier.training import checkpoint
 from luthier.training.bill import Bill, Updates, paying
@@ -118,6 +119,7 @@ def train(
     scratch: Path,
     bill: Bill,
     report: Callable[[dict[str, float]], None] | None = None,
+    stop: StopSignal | None = None,
 ) -> list[dict[str, float]]:
     """Train `base` on questions with executed rewards and write the checkpoint folder `out`.
 
@@ -134,11 +136,12 @@ def train(
         scratch: Folder for resumable state.
         bill: Pays for samples and update passes; what the target does is paid by `judge`.
         report: Called with each logged step.
+        stop: Asked after each step.
 
     Returns:
         The curve: one row per step with reward, shares of valid and correct samples, flat groups, KL, length.
     """
-    session = TrainingSession(base, settings, seed=seed, scratch=scratch, bill=bill)
+    session = TrainingSession(base, settings, seed=seed, scratch=scratch, bill=bill, stop=stop)
     from datasets import Dataset
 
     sampler = Sampler(session.model, session.tokenizer, max_tokens=max_tokens, temperature=settings.temperature)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier.files import locked
+from luthier.stopping import StopSignal
 
 _COMPLETE = "trainer_state.json"
 _UNREPEATABLE = ("runtime", "_per_second", "total_flos", "step_time", "num_tokens", "train_loss")
@@ -93,6 +94,28 @@ class ResumeFolder:
             }
             rows.append(row)
         return rows
+
+    @staticmethod
+    def stops(stop: StopSignal) -> Any:
+        """The trainer callback that saves the step after which a stop was asked for, and stops there.
+
+        The last step is not stopped: the training is done.
+        """
+        from transformers import TrainerCallback
+
+        def asked(args: Any, state: Any) -> bool:
+            # Several processes would have to agree on the step.
+            return args.world_size == 1 and state.global_step < state.max_steps and stop.requested()
+
+        class Stops(TrainerCallback):
+            def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+                control.should_save = control.should_save or asked(args, state)
+
+            def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+                if asked(args, state):
+                    stop.check()
+
+        return Stops()
 
     @staticmethod
     def callbacks(report: Callable[[dict[str, float]], None] | None) -> list[Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from luthier.params import TrainerParams
+from luthier.stopping import StopSignal
 from luthier.training import checkpoint
 from luthier.training.bill import Bill, Updates
 from luthier.training.resume import ResumeFolder, quiet
@@ -25,6 +26,7 @@ class TrainingSession:
         seed: Of everything random; set here, before the model is loaded.
         scratch: Folder for resumable state, keyed by everything that decides the result.
         bill: Pays for the update passes.
+        stop: Asked after each step; None never stops. A training over several processes does not ask.
 
     Attributes:
         model, tokenizer: Loaded, all but the trained layers frozen.
@@ -32,7 +34,16 @@ class TrainingSession:
         resume: The resumable state.
     """
 
-    def __init__(self, base: Path, settings: TrainerParams, *, seed: int, scratch: Path, bill: Bill) -> None:
+    def __init__(
+        self,
+        base: Path,
+        settings: TrainerParams,
+        *,
+        seed: int,
+        scratch: Path,
+        bill: Bill,
+        stop: StopSignal | None = None,
+    ) -> None:
         checkpoint.quiet_libraries()
         from transformers import set_seed
 
@@ -41,7 +52,7 @@ class TrainingSession:
         self.tokenizer: PreTrainedTokenizerBase
         self.model, self.tokenizer = checkpoint.load(base, precision=settings.precision)
         self._trainable = checkpoint.train_last_layers(self.model, settings.layers)
-        self._base, self._settings, self._seed = base, settings, seed
+        self._base, self._settings, self._seed, self._stop = base, settings, seed, stop
         self.resume = ResumeFolder(scratch)
         self.updates = Updates(bill)
 
@@ -67,7 +78,8 @@ class TrainingSession:
 
     def callbacks(self, report: Callable[[dict[str, float]], None] | None) -> list[Any]:
         """The trainer's callbacks: update passes are paid before a step is told."""
-        return [self.updates.callback(), *self.resume.callbacks(report)]
+        stops = [self.resume.stops(self._stop)] if self._stop is not None else []
+        return [self.updates.callback(), *self.resume.callbacks(report), *stops]
 
     def run(
         self,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier.params import SftParams
+from luthier.stopping import StopSignal
 from luthier.training.bill import Bill, Updates
 from luthier.training.resume import ResumeFolder
 from luthier.training.session import TrainingSession
@@ -37,6 +38,7 @@ def train(
     scratch: Path,
     bill: Bill,
     report: Callable[[dict[str, float]], None] | None = None,
+    stop: StopSignal | None = None,
 ) -> list[dict[str, float]]:
     """Fine-tune `base` on `rows` and write the checkpoint folder `out`.
 
@@ -50,11 +52,12 @@ def train(
         scratch: Folder for resumable state, keyed by everything that decides the result.
         bill: Pays for the update passes.
         report: Called with each logged step.
+        stop: Asked after each step.
 
     Returns:
         The curve: one row per logged step with loss, learning rate, mean token accuracy and entropy.
     """
-    session = TrainingSession(base, settings, seed=seed, scratch=scratch, bill=bill)
+    session = TrainingSession(base, settings, seed=seed, scratch=scratch, bill=bill, stop=stop)
     from datasets import Dataset
     from trl import SFTConfig
 

@@ -16,8 +16,9 @@ from luthier.files import digest_text
 from luthier.harness import parse
 from luthier.ledger import Amount, Budget, Ledger
 from luthier.meter import Meter
-from luthier.progress import Progress, StopRequested, StopSignal
+from luthier.progress import Progress
 from luthier.question import Question
+from luthier.stopping import StopRequested, StopSignal
 from luthier.store import Store
 from luthier.target import Usage
 from luthier.targets.scripted import Fault, ScriptedTarget, prompt_text

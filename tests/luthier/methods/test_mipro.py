@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier.budget import Budget
-from luthier.errors import InputError
+from luthier.errors import InputError, TargetError
 from luthier.methods import mipro
 from luthier.search_params import MiproParams
 from luthier.searches.demonstrations import reference_label
@@ -281,10 +281,13 @@ def test_a_model_that_cannot_be_paid_ends_the_search_within_the_limit(worlds):
         assert result.score == 0.25
 
 
-def test_a_machine_failure_is_an_outcome_and_paid(worlds):
+def test_a_machine_failure_ends_the_search_and_the_next_start_asks_again(worlds):
     writing = Writing(worlds("faulty"), faults=[Fault("error", at=frozenset({1}))])
-    result = writing.search(SMALL.model_copy(update={"instructions": 3}))
-    assert result.outcomes == {"failed": 1, "new": 3}
+    settings = SMALL.model_copy(update={"instructions": 3})
+    with pytest.raises(TargetError, match="failed the proposer"):
+        writing.search(settings)
+    result = writing.search(settings)
+    assert result.outcomes == {"new": 4}
     assert result.reason == "finished"
 
 

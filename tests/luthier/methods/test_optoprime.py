@@ -153,13 +153,13 @@ def test_useless_proposals_are_counted_and_end(lines, text: str, outcome: str) -
     assert sum(row.event == "evaluate" for row in result.rows) == 1 + 4
 
 
-def test_a_proposer_that_always_fails_ends_the_search_and_a_repaired_one_goes_on(lines) -> None:
+def test_a_proposer_that_fails_ends_the_search_and_a_repaired_one_goes_on(lines) -> None:
     line = lines("a")
     broken = ScriptedTarget(write, name="w", faults=[Fault("error", pattern=".")])
-    with pytest.raises(TargetError, match="the proposer failed 3 times in a row"):
+    with pytest.raises(TargetError, match="failed the proposer"):
         search(line, writer=broken)
     result = search(line)
-    assert (result.outcomes["failed"], result.score) == (2, 1.0)
+    assert ("failed" in result.outcomes, result.score) == (False, 1.0)
 
 
 def test_a_failure_of_one_component_fails_the_whole_proposal(lines) -> None:

@@ -202,24 +202,34 @@ def test_no_limit_is_overshot_and_a_larger_budget_goes_on(lines, limits) -> None
     assert grown.bill() == whole.bill()
 
 
-def test_failed_criticism_is_counted_and_the_answer_that_came_holds_on_replay(lines) -> None:
+def test_criticism_that_the_machine_failed_in_part_ends_the_search_and_only_that_is_asked_again(lines) -> None:
     line = lines("a")
     faulty = ScriptedTarget(criticise, name="c", faults=[Fault("error", pattern=r"\(tally\)", times=3)])
     settings = TextgradParams(iterations=3)
-    result = search(line, Budget(calls=200), critic=faulty, settings=settings)
-    assert result.criticisms["failed"] == 3
-    calls = faulty.calls
-    assert search(line, Budget(calls=200), critic=faulty, settings=settings).rows[:-1] == result.rows[:-1]
-    assert faulty.calls == calls
+    with pytest.raises(TargetError, match="failed the critic"):
+        search(line, Budget(calls=200), critic=faulty, settings=settings)
+    assert not [row for row in line.log().splitlines() if json.loads(row)["event"] == "criticise"]
+    healthy = lines("b")
+    never_broken = ScriptedTarget(criticise, name="c")
+    expected = search(healthy, Budget(calls=200), critic=never_broken, settings=settings)
+    for _ in range(3):
+        try:
+            result = search(line, Budget(calls=200), critic=faulty, settings=settings)
+            break
+        except TargetError:
+            continue
+    assert "failed" not in result.criticisms
+    assert (result.score, result.criticisms) == (expected.score, expected.criticisms)
+    assert faulty.calls == never_broken.calls + 3
 
 
-def test_a_critic_that_always_fails_ends_the_search_and_a_repaired_one_goes_on(lines) -> None:
+def test_a_critic_that_fails_ends_the_search_and_a_repaired_one_goes_on(lines) -> None:
     line = lines("a")
     broken = ScriptedTarget(criticise, name="c", faults=[Fault("error", pattern=".")])
-    with pytest.raises(TargetError, match="the critic failed 3 times in a row"):
+    with pytest.raises(TargetError, match="failed the critic"):
         search(line, critic=broken)
     rows = [json.loads(row) for row in line.log().splitlines()]
-    assert [row["outcome"] for row in rows if row["event"] == "criticise"] == ["failed", "failed"]
+    assert not [row for row in rows if row["event"] == "criticise"]
     assert search(line).score == 1.0
 
 
@@ -241,9 +251,9 @@ def test_the_same_text_again_is_counted_and_ends(lines) -> None:
     assert result.outcomes["repeated"] >= 5
 
 
-def test_a_proposer_that_always_fails_ends_the_search(lines) -> None:
+def test_a_proposer_that_fails_ends_the_search(lines) -> None:
     broken = ScriptedTarget(write, name="w", faults=[Fault("error", pattern=".")])
-    with pytest.raises(TargetError, match="the proposer failed 3 times in a row"):
+    with pytest.raises(TargetError, match="failed the proposer"):
         search(lines("a"), writer=broken)
 
 

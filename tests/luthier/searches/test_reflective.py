@@ -255,21 +255,21 @@ def test_empty_and_long_texts_are_outcomes_and_cost_no_rollout(toy):
     assert result.score == 0.5
 
 
-def test_a_proposer_that_always_fails_ends_the_search_and_a_repaired_one_goes_on(toy):
+def test_a_proposer_that_fails_ends_the_search_and_a_repaired_one_goes_on(toy):
     ledger = toy.ledger(Budget(rollouts=60))
     broken = proposer(toy, ledger, lambda request: "x", [Fault("error", pattern=".")])
-    with pytest.raises(TargetError, match="3 times in a row"):
+    with pytest.raises(TargetError, match="failed the proposer, calls without an answer: 1, the last one: writer"):
         toy.search(Reflective(broken), ledger=ledger)
-    assert broken.meter.target.calls == 3
+    assert broken.meter.target.calls == 1
     again = toy.ledger(Budget(rollouts=60))
     result = toy.search(Reflective(proposer(toy, again, lambda request: "Write only the answer.")), ledger=again)
-    assert result.outcomes["failed"] == 2
+    assert "failed" not in result.outcomes
     assert result.score == 0.5
 
 
 def test_a_machine_that_fails_a_question_ends_the_search_without_a_score(toys):
     toy = toys("broken", faults=[Fault("error", pattern="number 101")])
-    with pytest.raises(TargetError, match="1 of 8 executions failed"):
+    with pytest.raises(TargetError, match="failed 1 of 8 executions"):
         toy.search(GRAMMAR)
     assert [row["event"] for row in rows_of(toy.log())] == ["start"]
 
