@@ -150,7 +150,12 @@ def _parser() -> argparse.ArgumentParser:
     contest.add_argument("--resamples", type=int, default=2000)
     contest.add_argument("--page", type=Path, help="also write the page to this file")
 
-    commands.add("ledger", "what was spent, by account, role, method and phase", "luthier ledger", _ledger)
+    ledger = commands.add("ledger", "what was spent, by account, role, method and phase", "luthier ledger", _ledger)
+    ledger.add_argument(
+        "--write-off",
+        action="store_true",
+        help="no longer count what was in flight when processes were killed against any budget; it stays on record",
+    )
     store = _Commands(commands.add("store", "the record of calls and executions", "luthier store repair"))
     store.add("repair", "drop corrupted rows; they are paid again when needed", "luthier store repair", _repair)
     return parser
@@ -297,10 +302,16 @@ def _compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ledger(_: argparse.Namespace) -> int:
+def _ledger(arguments: argparse.Namespace) -> int:
     from luthier.ledger import Ledger
 
     ledger = Ledger(_open_store(), run="luthier ledger")
+    if arguments.write_off:
+        forgiven = ledger.write_off()
+        for run, amount in forgiven.items():
+            print(f"written off in {run}: {amount.calls:,} calls")
+        if not forgiven:
+            print("nothing was lost")
     runs = ledger.runs()
     print(ledger.render(runs) if runs else "nothing was spent yet")
     return 0

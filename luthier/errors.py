@@ -66,11 +66,14 @@ class BudgetExhausted(BaseException):
         allowed: The limit itself, in its own unit.
         needed: What the total would have become.
         account: The account that was to pay.
+        lost: The part of `needed` that was in flight when processes were killed, at most.
     """
 
-    def __init__(self, limit: str, *, allowed: float, needed: float, account: str) -> None:
-        self.limit, self.allowed, self.needed, self.account = limit, allowed, needed, account
+    def __init__(self, limit: str, *, allowed: float, needed: float, account: str, lost: float = 0.0) -> None:
+        self.limit, self.allowed, self.needed, self.account, self.lost = limit, allowed, needed, account, lost
+        killed = f" ({lost:g} of them at most were in flight when a process was killed)" if lost else ""
+        forgive = ", write those off with `luthier ledger --write-off` if nobody charges for them," if lost else ""
         super().__init__(
-            f"budget exhausted: the next call needs {needed:g} {limit} in account {account!r}, "
-            f"the limit is {allowed:g}. Fix: raise budget.{limit} or lower the work asked for."
+            f"budget exhausted: the next call needs {needed:g} {limit}{killed} in account {account!r}, "
+            f"the limit is {allowed:g}. Fix: raise budget.{limit}{forgive} or lower the work asked for."
         )

@@ -44,7 +44,9 @@ class ExecutionsExhausted(BudgetExhausted):
     """
 
     def __init__(self, reason: BudgetExhausted, completed: Sequence[Execution | None]) -> None:
-        super().__init__(reason.limit, allowed=reason.allowed, needed=reason.needed, account=reason.account)
+        super().__init__(
+            reason.limit, allowed=reason.allowed, needed=reason.needed, account=reason.account, lost=reason.lost
+        )
         self.completed = tuple(completed)
 
 

@@ -16,7 +16,8 @@ it. So a replay finds its entry already there:
 Answers are stored and entered in one transaction, so no call is paid twice and none is lost, with one
 exception that nothing can avoid: calls in flight when a process is killed. Their reservations stay behind;
 `lost` reports them at their upper bound, and they count against limits on *paid*, because the engine may
-have done the work. (Ours throughout; reserve before spend, then settle, as optimizers.md 11.2 asks.)
+have done the work, until somebody who knows better writes them off. (Ours throughout; reserve before spend,
+then settle, as optimizers.md 11.2 asks.)
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ from luthier.target import Usage
 __all__ = ["UNITS", "Account", "Amount", "Budget", "Context", "Entry", "Forecast", "Journal", "Ledger", "Line", "Price"]
 
 UNLIMITED: Account = "test"
+WRITTEN_OFF = "written off"
+"""In a reservation's place for its owner: lost, but no longer counted."""
 
 _PATIENCE_SECONDS, _POLL_SECONDS = 600.0, 0.05
 _PAID, _ALONE = [f"paid_{n}" for n in NUMBERS], [f"alone_{n}" for n in NUMBERS]
@@ -210,12 +213,32 @@ class Ledger:
 
         Not part of `paid`. A kill is noticed when its run is opened again.
         """
-        names = list(runs) or [self.run]
-        marks = ", ".join("?" * len(names))
-        query = f"SELECT {', '.join(NUMBERS)} FROM reservations WHERE owner = '' AND run IN ({marks}) ORDER BY id"
         with self._journal.transaction() as db:
             self._bury(db)
-            return sum((Amount(*row) for row in db.execute(query, names).fetchall()), Amount())
+            return self._left_behind(db, "", list(runs) or [self.run])
+
+    def written_off(self, runs: Sequence[str] = ()) -> Amount:
+        """What was lost and is no longer counted against limits, of this run or of those named."""
+        with self._journal.transaction() as db:
+            return self._left_behind(db, WRITTEN_OFF, list(runs) or [self.run])
+
+    def write_off(self) -> dict[str, Amount]:
+        """Count nothing that was lost so far against any run's limits; it stays on record.
+
+        For whoever knows that nobody charges for it: an engine of this machine, or a server whose bill was read.
+        What a living process has in flight is left alone.
+
+        Returns:
+            What was written off, by run.
+        """
+        with self._journal.transaction() as db:
+            runs = [row[0] for row in db.execute("SELECT DISTINCT run FROM reservations ORDER BY run").fetchall()]
+            for run in runs:
+                self._bury(db, run)
+            amounts = {run: self._left_behind(db, "", [run]) for run in runs}
+            for (number,) in db.execute("SELECT id FROM reservations WHERE owner = ''").fetchall():
+                self._hand_over(db, number, WRITTEN_OFF)
+        return {run: amount for run, amount in amounts.items() if amount.calls}
 
     def runs(self) -> list[str]:
         """Names of all runs of this store that hold an entry, sorted."""
@@ -281,6 +304,8 @@ class Ledger:
                 rows.append((*who, name, *(show(amount.get(c), c) for c in columns)))
         if (lost := self.lost(runs)).calls:
             rows.append(("", "", "", "", "lost (at most)", *(show(lost.get(c), c) for c in columns)))
+        if (forgiven := self.written_off(runs)).calls:
+            rows.append(("", "", "", "", "lost, written off", *(show(forgiven.get(c), c) for c in columns)))
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         aligned = [
             [c.ljust(w) if i < 5 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))] for r in rows
@@ -311,15 +336,19 @@ class Ledger:
                 over = self.budget.exceeded(total) if limited else None
                 if over is not None:
                     unit, allowed, needed = over
-                    return ids, BudgetExhausted(unit, allowed=allowed, needed=needed, account=account), foreign
+                    lost = self._left_behind(db, "", [self.run]) if self.counts == "paid" else Amount()
+                    reason = BudgetExhausted(
+                        unit, allowed=allowed, needed=needed, account=account, lost=lost.get(unit) or 0.0
+                    )
+                    return ids, reason, foreign
                 ids.append(add_numbered(db, "reservations", (self.run, account, self._owner, *need.numbers)))
             return ids, None, foreign
 
     def _committed(self, db: sqlite3.Connection) -> tuple[Amount, bool]:
         total = self._spent(db, self.counts, _limited())
-        query = f"SELECT owner, {', '.join(NUMBERS)} FROM reservations WHERE run = ? AND account != ?"
+        query = f"SELECT owner, {', '.join(NUMBERS)} FROM reservations WHERE run = ? AND account != ? AND owner != ?"
         foreign = False
-        for owner, *numbers in db.execute(query, (self.run, UNLIMITED)).fetchall():
+        for owner, *numbers in db.execute(query, (self.run, UNLIMITED, WRITTEN_OFF)).fetchall():
             if owner or self.counts == "paid":
                 total += Amount(*numbers)
             foreign = foreign or owner not in ("", self._owner)
@@ -354,16 +383,26 @@ class Ledger:
         values = seal((*slot, *total.numbers))
         db.execute(f"INSERT OR REPLACE INTO tallies VALUES ({', '.join('?' * len(values))})", values)
 
-    def _bury(self, db: sqlite3.Connection) -> None:
-        """Reservations of dead processes: rollouts are given back, calls in flight become `lost`."""
-        owners = db.execute("SELECT DISTINCT owner FROM reservations WHERE run = ? AND owner != ''", [self.run])
-        for (owner,) in owners.fetchall():
+    def _left_behind(self, db: sqlite3.Connection, owner: str, runs: Sequence[str]) -> Amount:
+        """Sum of the reservations that no process holds any more: `owner` is "" or `WRITTEN_OFF`."""
+        marks = ", ".join("?" * len(runs))
+        query = f"SELECT {', '.join(NUMBERS)} FROM reservations WHERE owner = ? AND run IN ({marks}) ORDER BY id"
+        return sum((Amount(*row) for row in db.execute(query, (owner, *runs)).fetchall()), Amount())
+
+    def _bury(self, db: sqlite3.Connection, run: str = "") -> None:
+        """Reservations of a run's dead processes: rollouts are given back, calls in flight become `lost`."""
+        run = run or self.run
+        query = "SELECT DISTINCT owner FROM reservations WHERE run = ? AND owner NOT IN ('', ?)"
+        for (owner,) in db.execute(query, (run, WRITTEN_OFF)).fetchall():
             if owner != self._owner and not is_alive(owner):
-                db.execute("DELETE FROM reservations WHERE run = ? AND owner = ? AND calls = 0", (self.run, owner))
-                of_owner = "WHERE run = ? AND owner = ?"
-                for (number,) in db.execute(f"SELECT id FROM reservations {of_owner}", (self.run, owner)).fetchall():
-                    db.execute("UPDATE reservations SET owner = '' WHERE id = ?", [number])
-                    seal_again(db, "reservations", number)
+                db.execute("DELETE FROM reservations WHERE run = ? AND owner = ? AND calls = 0", (run, owner))
+                of_owner = "SELECT id FROM reservations WHERE run = ? AND owner = ?"
+                for (number,) in db.execute(of_owner, (run, owner)).fetchall():
+                    self._hand_over(db, number, "")
+
+    def _hand_over(self, db: sqlite3.Connection, number: int, owner: str) -> None:
+        db.execute("UPDATE reservations SET owner = ? WHERE id = ?", (owner, number))
+        seal_again(db, "reservations", number)
 
 
 def _limited() -> tuple[Account, ...]:

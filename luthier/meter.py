@@ -22,7 +22,9 @@ class CallsExhausted(BudgetExhausted):
     """
 
     def __init__(self, reason: BudgetExhausted, answers: Sequence[Answer | None]) -> None:
-        super().__init__(reason.limit, allowed=reason.allowed, needed=reason.needed, account=reason.account)
+        super().__init__(
+            reason.limit, allowed=reason.allowed, needed=reason.needed, account=reason.account, lost=reason.lost
+        )
         self.answers = tuple(answers)
 
 

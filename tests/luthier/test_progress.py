@@ -1,11 +1,6 @@
-import os
 import re
-import signal
 
-import pytest
-
-from luthier.errors import StoreError
-from luthier.progress import Progress, ProgressBar, StopRequested, StopSignal
+from luthier.progress import Progress, ProgressBar
 
 
 class Screen:
@@ -50,29 +45,3 @@ def test_a_long_wave_is_told_once_a_minute_in_a_file_and_at_once_on_a_terminal()
             seconds[0] += 20.0
         shown = [int(calls.replace(",", "")) for calls in re.findall(r"([\d,]+) calls answered", screen.text)]
         assert shown == [100 * number for number in told]
-
-
-def test_the_first_ctrl_c_asks_and_the_second_interrupts(tmp_path):
-    before = signal.getsignal(signal.SIGINT)
-    with StopSignal(tmp_path / "stop") as stop:
-        stop.check()
-        os.kill(os.getpid(), signal.SIGINT)
-        with pytest.raises(StopRequested):
-            stop.check()
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_a_stop_file_from_before_does_not_hold_up_the_next_start(tmp_path):
-    path = tmp_path / "stop"
-    old = StopSignal(path)
-    path.touch()
-    assert old.requested()
-    assert not StopSignal(path).requested()
-
-
-def test_a_stop_file_that_cannot_be_looked_for_is_a_clear_error(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="cannot look for the stop file"):
-        StopSignal(tmp_path / "file" / "stop")
