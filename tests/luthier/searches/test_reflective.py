@@ -256,13 +256,15 @@ def test_empty_and_long_texts_are_outcomes_and_cost_no_rollout(toy):
 
 
 def test_a_proposer_that_fails_ends_the_search_and_a_repaired_one_goes_on(toy):
-    ledger = toy.ledger(Budget(rollouts=60))
+    ledger = toy.ledger(Budget(rollouts=80))
     broken = proposer(toy, ledger, lambda request: "x", [Fault("error", pattern=".")])
     with pytest.raises(TargetError, match="failed the proposer, calls without an answer: 1, the last one: writer"):
-        toy.search(Reflective(broken), ledger=ledger)
+        toy.search(Reflective(broken, **WHOLE), ledger=ledger)
     assert broken.meter.target.calls == 1
-    again = toy.ledger(Budget(rollouts=60))
-    result = toy.search(Reflective(proposer(toy, again, lambda request: "Write only the answer.")), ledger=again)
+    again = toy.ledger(Budget(rollouts=80))
+    result = toy.search(
+        Reflective(proposer(toy, again, lambda request: "Write only the answer."), **WHOLE), ledger=again
+    )
     assert "failed" not in result.outcomes
     assert result.score == 0.5
 
