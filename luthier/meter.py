@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from luthier.errors import BudgetExhausted, InputError, TargetError
 from luthier.ledger import Account, Amount, Context, Entry, Forecast, Ledger
 from luthier.store import Store, StoredCall
-from luthier.target import Attempt, Completion, Failure, Loading, Request, Role, Target, Usage
+from luthier.target import Attempt, Completion, Failure, Loading, Request, Reserving, Role, Target, Usage
 
 Answer = Completion | Failure
 
@@ -141,7 +141,10 @@ class Meter:
         """The most that a request can cost, seconds aside. Prompts are counted where a limit needs it, or on demand."""
         tries = attempts or self._attempts
         prompt = self.target.count_tokens(request) if count or self.ledger.budget.limits_tokens else 0
-        return self.ledger.amount(self.context.role, Usage(tries, tries * prompt, tries * request.max_tokens))
+        target = self.target
+        most = target.most_usage(request) if isinstance(target, Reserving) else Usage(1, 0, request.max_tokens)
+        calls = tries * most.calls
+        return self.ledger.amount(self.context.role, Usage(calls, calls * prompt, tries * most.completion_tokens))
 
     def cached_entry(self, purpose: str, usage: Usage, part: str = "answer", rollouts: int = 0) -> Entry:
         """An entry that costs nothing now and `usage` as if alone."""

@@ -38,9 +38,11 @@ class TargetParams(Section):
     precision: Literal["bf16", "f32"] = "bf16"
     batch: int = Field(default=64, ge=1)
     device: str = "cpu"
-    timeout_seconds: float = Field(default=60.0, gt=0)
+    timeout_seconds: float = Field(default=60.0, gt=0, description="of one attempt, first byte to last")
     retries: int = Field(default=4, ge=0)
     concurrency: int = Field(default=16, ge=1)
+    outage_seconds: float = Field(default=300.0, ge=0, description="how long to wait for a server that is away")
+    thinking_tokens: int = Field(default=0, ge=0, description="room for a reasoning model to think")
     share_prefixes: bool = Field(default=False, description="faster, but not exact on the embedded engine")
     prompt_usd_per_million: float | None = Field(default=None, ge=0, description="unknown stays unknown, never 0")
     completion_usd_per_million: float | None = Field(default=None, ge=0)
@@ -289,10 +291,18 @@ def load_params(root: Path = Path(".")) -> Params:
     return params
 
 
+_TEXTS = frozenset({"revision", "model"})
+"""Settings that stay texts when they look like a number, as a git hash may (`5e31`, `0012345`)."""
+_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+
+
 class _SettingsLoader(yaml.SafeLoader):
     """PyYAML with the floats of YAML 1.2, and without a key that silently replaces an earlier one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in _TEXTS and value.tag in _NUMBERS:
+                value.tag = "tag:yaml.org,2002:str"
         names = [key.value for key, _ in node.value]
         for position, (key, _) in enumerate(node.value):
             if key.value in names[:position]:
@@ -301,7 +311,7 @@ class _SettingsLoader(yaml.SafeLoader):
 
 
 _SettingsLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+"), list("-+.0123456789")
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 )
 
 

@@ -33,7 +33,8 @@ class Request:
         seed: Seed of this call alone.
         stop: Generation ends before any of these strings; they are not part of the text.
         choices: If given, the answer is one of these texts exactly (constrained, or scored by
-            log-probability where the engine cannot constrain).
+            log-probability where the engine cannot constrain); "" from a server that can do neither and
+            whose model, asked for one of them twice, names none.
         json_schema: If given, a JSON schema (as JSON text) that the answer must follow.
     """
 
@@ -169,4 +170,13 @@ class Loading(Protocol):
         Raises:
             InputError, TargetError: it cannot be loaded.
         """
+        ...
+
+
+@runtime_checkable
+class Reserving(Protocol):
+    """A target that may need more than one call, or more new tokens than `max_tokens`, for a request."""
+
+    def most_usage(self, request: Request) -> Usage:
+        """The most calls and completion tokens of a request when no try fails; prompt tokens are left at 0."""
         ...

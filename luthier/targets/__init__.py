@@ -30,6 +30,8 @@ class TargetSpec:
         batch: Sequences that an in-process engine advances together.
         device: "cpu" or an accelerator as the engine names it ("cuda").
         timeout_seconds, retries, concurrency: Of one HTTP attempt, of one request, of the client.
+        outage_seconds: How long to wait for a server that is away; openai only.
+        thinking_tokens: Room of a chat answer for what a reasoning model thinks before it; openai only.
         share_prefixes: Prefix caching of the embedded engine: faster, not exact.
         cache: Folder for files made once.
     """
@@ -44,6 +46,8 @@ class TargetSpec:
     timeout_seconds: float = 60.0
     retries: int = 4
     concurrency: int = 16
+    outage_seconds: float = 300.0
+    thinking_tokens: int = 0
     share_prefixes: bool = False
     cache: Path = Path(".cache")
 
@@ -87,6 +91,8 @@ def open_target(spec: TargetSpec) -> Target:
             timeout_seconds=spec.timeout_seconds,
             retries=spec.retries,
             concurrency=spec.concurrency,
+            outage_seconds=spec.outage_seconds,
+            thinking_tokens=spec.thinking_tokens,
         )
     if spec.engine == "scripted":
         from luthier.targets.scripted import ScriptedTarget

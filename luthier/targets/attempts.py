@@ -7,16 +7,26 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from luthier.errors import InputError, TargetError
 from luthier.target import Attempt, Usage
+from luthier.targets.gate import ClosedError, Gate
 
 Parsed = TypeVar("Parsed")
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 60.0
-_RETRIED_STATUS = frozenset({408, 409, 425, 429})
+
+Kind = Literal["fault", "down", "refused", "denied", "too_long", "parameter"]
+"""What went wrong with a try.
+
+fault: The machine gave an error or something that is no answer.
+down: Nobody answered, or a router says that nobody is there.
+refused: The server does not take this request.
+denied: The server serves nothing to us: the key, the model, the route or the account is wrong.
+too_long: Prompt and new tokens do not fit into the context window.
+parameter: The server does not know a parameter.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +54,31 @@ class AttemptError(Exception):
     """One try went wrong.
 
     Args:
-        text: What happened.
+        text: What happened, without secrets.
+        kind: See `Kind`.
         retry: Whether another try may help.
         usage: What the try cost as far as the server said.
         wait_seconds: What the server asked us to wait, 0 when it did not.
         fix: What the reader should do when no retry helps.
         status: HTTP status, 0 when there was none or it was fine.
+        parameter: Name of the one that the server does not know, for kind "parameter".
     """
 
     def __init__(
         self,
         text: str,
         *,
+        kind: Kind = "fault",
         retry: bool,
         usage: Usage,
         wait_seconds: float = 0.0,
         fix: str = "look at the server's log",
         status: int = 0,
+        parameter: str = "",
     ) -> None:
         super().__init__(text)
-        self.text, self.retry, self.usage = text, retry, usage
-        self.wait_seconds, self.fix, self.status = wait_seconds, fix, status
+        self.text, self.kind, self.retry, self.usage = text, kind, retry, usage
+        self.wait_seconds, self.fix, self.status, self.parameter = wait_seconds, fix, status, parameter
 
 
 class GaveUpError(Exception):
@@ -73,104 +87,68 @@ class GaveUpError(Exception):
     Args:
         error: The last try's problem, with where and fix.
         attempts: All tries.
-        status: HTTP status of the last try, 0 when there was none.
+        last: The last try; None when the gate let no try through.
     """
 
-    def __init__(self, error: TargetError, attempts: tuple[Attempt, ...], status: int) -> None:
+    def __init__(self, error: TargetError, attempts: tuple[Attempt, ...], last: AttemptError | None = None) -> None:
         super().__init__(str(error))
-        self.error, self.attempts, self.status = error, attempts, status
+        self.error, self.attempts, self.last = error, attempts, last
 
 
 def attempt(
-    send: Callable[[], str], read: Callable[[Mapping[str, Any], float], Parsed], policy: Policy, seed: str
+    send: Callable[[], str], read: Callable[[Mapping[str, Any], float], Parsed], policy: Policy, seed: str, gate: Gate
 ) -> tuple[Parsed, tuple[Attempt, ...]]:
     """Send until an answer can be read; return it with the tries that failed before it.
 
     Args:
-        send: One HTTP attempt through the official client, giving the body's text.
+        send: One HTTP attempt, giving the body's text; raises `AttemptError`.
         read: Makes the result from the JSON object and the attempt's wall seconds; raises `AttemptError`.
         policy: How often to try.
         seed: Decides the jitter, so that equal calls wait alike.
+        gate: Asked before every try, and told of its end.
 
     Raises:
-        GaveUpError: every try failed, or one in a way that no retry mends.
+        GaveUpError: every try failed, or one in a way that no retry mends, or the gate is closed.
     """
     failed: list[Attempt] = []
     jitter = random.Random(seed)
     while True:
         try:
-            return _once(send, read), tuple(failed)
+            gate.enter()
+            result = _once(send, read)
+        except ClosedError as closed:
+            ended = GaveUpError(closed.error, tuple(failed))
+            break
         except AttemptError as problem:
             failed.append(Attempt(problem.usage, problem.text))
             wait = policy.first_wait_seconds * 2 ** (len(failed) - 1) * jitter.uniform(0.5, 1.0)
             wait = max(min(wait, policy.longest_wait_seconds), problem.wait_seconds)
+            tries = f" after {len(failed)} tries" if len(failed) > 1 else ""
+            error = TargetError(problem.text + tries, where=policy.where, fix=problem.fix)
+            if problem.kind == "down":
+                gate.suspect(problem.text)
             if not problem.retry or len(failed) > policy.retries or wait > policy.longest_wait_seconds:
-                tries = f" after {len(failed)} tries" if len(failed) > 1 else ""
-                error = TargetError(problem.text + tries, where=policy.where, fix=problem.fix)
-                raise GaveUpError(error, tuple(failed), problem.status) from problem
-        time.sleep(wait)
+                gate.gave_up(error, problem.kind, problem.status)
+                ended = GaveUpError(error, tuple(failed), problem)
+                break
+        else:
+            gate.answered()
+            return result, tuple(failed)
+        gate.sleep(wait)
+    # Outside the handlers: what the library raised below may quote a key, and must not hang on this error.
+    raise ended
 
 
 def _once(send: Callable[[], str], read: Callable[[Mapping[str, Any], float], Parsed]) -> Parsed:
-    import openai
-
     started = time.perf_counter()
-
-    def spent(calls: int) -> Usage:
-        return Usage(calls=calls, seconds=round(time.perf_counter() - started, 6))
-
-    try:
-        body = send()
-    except openai.APITimeoutError as error:
-        raise AttemptError(
-            "the server timed out", retry=True, usage=spent(1), fix="raise target.timeout_seconds"
-        ) from error
-    except openai.APIStatusError as error:
-        raise _status_problem(error, spent) from error
-    except openai.APIConnectionError as error:
-        refused = "refused" in repr(error.__cause__)
-        text = "the connection was refused" if refused else f"the connection broke ({error.__cause__ or error})"
-        raise AttemptError(text, retry=True, usage=spent(0 if refused else 1), fix="start the server") from error
+    body = send()
+    seconds = round(time.perf_counter() - started, 6)
     try:
         value = json.loads(body)
-    except ValueError as error:
-        raise AttemptError("the server's answer is not JSON", retry=True, usage=spent(1)) from error
+    except (ValueError, RecursionError):
+        value = None
+    if value is None:
+        raise AttemptError("the server's answer is not JSON", retry=True, usage=Usage(1, seconds=seconds))
     if not isinstance(value, dict):
-        raise AttemptError("the server's answer is not a JSON object", retry=True, usage=spent(1))
-    return read(value, time.perf_counter() - started)
-
-
-def _status_problem(error: Any, spent: Callable[[int], Usage]) -> AttemptError:
-    """Map an HTTP error status; only 5xx is taken to have reached the engine."""
-    status = int(error.status_code)
-    retry = status in _RETRIED_STATUS or status >= 500
-    fix = "look at the server's log"
-    if status in (401, 403):
-        fix = "set OPENAI_API_KEY to a key that the server takes"
-    elif status == 404:
-        fix = "correct target.base_url (it ends in /v1) and target.model"
-    elif status == 429:
-        fix = "lower target.concurrency or raise target.retries"
-    text = f"the server answered {status} ({_message(error)})"
-    wait = _retry_after(error.response.headers.get("retry-after", "")) if retry else 0.0
-    usage = spent(1 if status >= 500 else 0)
-    return AttemptError(text, retry=retry, usage=usage, wait_seconds=wait, fix=fix, status=status)
-
-
-def _message(error: Any) -> str:
-    body = error.body
-    inner = body.get("error", body) if isinstance(body, dict) else None
-    message = inner.get("message", "") if isinstance(inner, dict) else ""
-    return " ".join(str(message or error.message).split())[:300]
-
-
-def _retry_after(value: str) -> float:
-    """Seconds that a Retry-After header asks for: a number or an HTTP date; 0 when it says neither."""
-    try:
-        return max(float(value), 0.0)
-    except ValueError:
-        pass
-    try:
-        return max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-    except ValueError:
-        return 0.0
+        raise AttemptError("the server's answer is not a JSON object", retry=True, usage=Usage(1, seconds=seconds))
+    return read(value, seconds)

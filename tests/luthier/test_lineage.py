@@ -11,9 +11,12 @@ import pytest
 from luthier import lineage, registry
 from luthier.budget import Amount
 from luthier.entry import Line
-from luthier.errors import InputError
+from luthier.errors import InputError, TargetError
 from luthier.revision import read_stages
 from luthier.tags import ledger_totals
+from luthier.target import Request
+from luthier.targets.openai import OpenAITarget
+from tests.luthier.targets.canned_server import answering, refused
 
 
 def load_toy() -> ModuleType:
@@ -106,6 +109,18 @@ def test_an_interrupted_phase_ends_its_run(project: Path, error: BaseException, 
     stored = lineage.ensure_store(project).get_run(run.run_id)
     assert stored.info.status == status
     assert type(error).__name__ in stored.data.tags["luthier.problem"]
+
+
+def test_a_key_that_a_server_repeats_is_in_no_tag(project: Path) -> None:
+    key = "sk-proj-4f9aQxZzQ0b77q"
+    with answering(lambda path, body: refused(f"Incorrect API key provided: {key}", 401)) as server:
+        target = OpenAITarget(server.url, "smol", api_key=key)
+        with pytest.raises(TargetError), lineage.start_phase("evaluate", "m", root=project) as run:
+            target.complete([Request("a question")])
+        target.close()
+    tags = lineage.ensure_store(project).get_run(run.run_id).data.tags
+    assert "answered 401 (Incorrect API key provided: [hidden])" in tags["luthier.problem"]
+    assert not [name for name, value in tags.items() if key in value]
 
 
 def test_a_killed_process_leaves_killed_runs(project: Path) -> None:

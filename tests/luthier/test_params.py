@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -62,6 +63,13 @@ def test_every_shipped_profile_is_valid(tmp_path, name):
 def test_a_number_may_be_written_in_any_usual_way(project, number):
     params = load_params(project(profile=PROFILE.replace("5e-5", number)))
     assert params.method("mas_architect").sft.learning_rate == pytest.approx(5e-5)
+
+
+@pytest.mark.parametrize("pin", ["5e3a1b9c", "5e31", "12345678", "0012345", "1e400", "0x1f", "main", "'7'"])
+def test_a_revision_is_a_text_whatever_it_looks_like(project, pin):
+    target = f"target: {{ engine: openai, model: 70, base_url: http://h/v1, revision: {pin} }}"
+    settings = load_params(project(profile=re.sub(r"target: .*", target, PROFILE))).profile.target
+    assert (settings.revision, settings.model) == (pin.strip("'"), "70")
 
 
 ASK_MISTAKES = [

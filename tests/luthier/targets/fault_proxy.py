@@ -116,7 +116,7 @@ def _spoiled(fault: Fault, answer: bytes) -> bytes:
 
 
 @contextmanager
-def proxied(upstream: str, *, slow_seconds: float = 1.5) -> Iterator[FaultProxy]:
+def proxied(upstream: str, *, slow_seconds: float = 2.5) -> Iterator[FaultProxy]:
     """Run the proxy on a free port in front of `upstream`."""
     proxy = FaultProxy(upstream, slow_seconds)
     with running(type("Handler", (_Handler,), {"proxy": proxy})) as port:

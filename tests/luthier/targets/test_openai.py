@@ -42,7 +42,7 @@ def proxy(server: str) -> Iterator[FaultProxy]:
 
 @pytest.fixture(scope="module")
 def faulty(proxy: FaultProxy) -> Iterator[OpenAITarget]:
-    target = OpenAITarget(proxy.url, MODEL, retries=3, first_wait_seconds=0.01, timeout_seconds=1.0)
+    target = OpenAITarget(proxy.url, MODEL, retries=3, first_wait_seconds=0.01, timeout_seconds=2.0)
     yield target
     target.close()
 
@@ -110,7 +110,6 @@ def test_a_fault_is_tried_again_and_recorded(
 @pytest.mark.parametrize(
     ("fault", "problem"),
     [
-        ("model", "answered with model 'another-model' instead of 'smollm2-135m'"),
         ("400", "answered 400 (scripted 400)"),
         ("uncounted", "counts no tokens"),
         ("429-later", "answered 429"),
@@ -126,6 +125,19 @@ def test_a_fault_that_no_retry_mends_ends_the_call(
     assert "Fix: " in str(answer.error)
     assert proxy.posts == 1
     assert len(answer.attempts) == 1
+
+
+def test_another_models_answer_ends_the_work(proxy: FaultProxy) -> None:
+    target = OpenAITarget(proxy.url, MODEL)
+    proxy.plan("model")
+    (answer,) = target.complete([SHORT])
+    assert isinstance(answer, Failure)
+    assert "answered with model 'another-model' instead of 'smollm2-135m'" in str(answer.error)
+    assert answer.attempts[0].usage.prompt_tokens > 0
+    with pytest.raises(TargetError, match="another-model"):
+        target.complete([SHORT])
+    assert proxy.posts == 1
+    target.close()
 
 
 def test_retries_end_and_only_the_spoiled_request_fails(faulty: OpenAITarget, proxy: FaultProxy) -> None:
@@ -153,11 +165,14 @@ def test_a_plain_server_scores_choices_and_takes_schemas_in_chat(openvino_target
         (answer,) = target.complete([request])
         assert isinstance(answer, Completion)
         assert answer.text == " Paris"
-        assert (answer.usage.calls, len(answer.attempts)) == (2, 2)
+        assert (answer.usage.calls, len(answer.attempts)) == (2, 1)
+        assert answer.attempts[0].usage == answer.usage
         assert target.choice_logprobs([request])[0] == pytest.approx(openvino_target.choice_logprobs([request])[0])
-        chat = Request((Message("user", "Say."),), choices=("a", "b"))
-        with pytest.raises(InputError, match="raw prompts only"):
-            target.complete([chat])
+        chat = Request((Message("user", "Is the sky blue?"),), choices=("yes", "no"))
+        (named,) = target.complete([chat])
+        assert isinstance(named, Completion)
+        assert named.text in ("yes", "no", "")
+        assert named.usage.calls == len(named.attempts)
         with pytest.raises(TargetError, match="no log-probabilities for messages"):
             target.choice_logprobs([chat])
         schema = '{"type": "object", "properties": {}, "additionalProperties": false}'
@@ -172,7 +187,7 @@ def test_another_model_and_no_server_are_named(server: str) -> None:
         OpenAITarget(server, "gpt-x")
     before = set(threading.enumerate())
     with pytest.raises(TargetError, match="refused"):
-        OpenAITarget("http://127.0.0.1:9/v1", MODEL, retries=1, first_wait_seconds=0.01)
+        OpenAITarget("http://127.0.0.1:9/v1", MODEL, first_wait_seconds=0.01, outage_seconds=0.0)
     # Other threads of the test process may end meanwhile; none may be left behind.
     assert set(threading.enumerate()) <= before
     with pytest.raises(InputError, match="base_url"):
