@@ -49,6 +49,19 @@ class HoldsOut(Protocol):
         ...
 
 
+@runtime_checkable
+class Published(Protocol):
+    """A task whose questions are published rows, in files or on a hub, and as many as there are."""
+
+    def size(self, split: Split) -> int:
+        """How many questions a split has."""
+        ...
+
+    def notes(self) -> Sequence[str]:
+        """What was done with the rows that are no questions: copies merged, rows left out; one line each."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ValidationProblem:
     """A question whose reference or empty answer is scored wrongly."""

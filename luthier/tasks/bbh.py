@@ -6,10 +6,10 @@ import re
 from string import ascii_uppercase
 
 from luthier.question import Question, Split
-from luthier.task import Score
+from luthier.tasks.answers import readings
 from luthier.tasks.benchmark import Benchmark
-from luthier.tasks.options import permute, render, same_choice, split_options
-from luthier.tasks.scoring import final_answer, judge, plain, same_text
+from luthier.tasks.options import chosen, permute, render, split_options
+from luthier.tasks.scoring import plain, same_text, undressed
 from luthier.tasks.sources import Form, Record
 
 _LETTER = re.compile(r"\(([A-Z])\)")
@@ -25,7 +25,7 @@ class BigBenchHard(Benchmark):
     """
 
     name = "bbh"
-    form = Form((".json", ".jsonl", ".parquet"))
+    form = Form("bbh", (".json", ".jsonl", ".parquet"))
     example = "lukaemon/bbh:navigate"
 
     def content(self, record: Record) -> str:
@@ -52,16 +52,15 @@ class BigBenchHard(Benchmark):
             metadata={"choices": shown, "permutation": list(permutation)},
         )
 
-    def score(self, question: Question, answer: str) -> Score:
-        stated, reference = final_answer(answer), question.reference
+    def correct(self, question: Question, text: str) -> bool:
+        """See `Benchmark.correct`."""
+        found, reference = readings(text), question.reference
         choices = question.metadata.get("choices", ())
         if choices:
-            correct = same_choice(stated, reference, choices)
-        elif " " in reference and "," not in reference:
-            correct = bool(plain(stated)) and _words(stated) == _words(reference)
-        else:
-            correct = same_text(stated, reference)
-        return judge(correct, answer, reference)
+            return chosen(found, reference, choices)
+        if " " in reference and "," not in reference:
+            return any(_words(stated) == _words(reference) for stated in found if plain(stated))
+        return any(same_text(form, reference) for stated in found for form in (stated, undressed(stated)))
 
 
 class BigBenchExtraHard(BigBenchHard):

@@ -28,6 +28,7 @@ from typing import Any
 from luthier.errors import InputError
 from luthier.question import SPLITS, Question, Split
 from luthier.task import Score
+from luthier.tasks.answers import readable
 from luthier.tasks.drafts import worded
 from luthier.tasks.scoring import final_answer, plain
 from luthier.tasks.splits import content_split
@@ -108,7 +109,7 @@ class Explained:
 
     def score(self, question: Question, answer: str) -> Score:
         """1 when the queue is right, whatever the explanation; the feedback says what a careful reader notices."""
-        reading = read_answer(answer)
+        reading = read_answer(readable(answer))
         facts: Mapping[str, Any] = question.metadata.get("_facts", {})
         remarks = [_remark(facts, reading.explanation)] if facts else []
         if reading.queue == plain(question.reference) and reading.queue:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 from luthier.question import Question, Split
-from luthier.task import Score
+from luthier.tasks.answers import readings
 from luthier.tasks.benchmark import Benchmark
-from luthier.tasks.latex import boxed
-from luthier.tasks.scoring import final_answer, judge, number, same_number
+from luthier.tasks.quantities import quantity
+from luthier.tasks.scoring import TOLERANCE, number
 from luthier.tasks.sources import Form, Record
-
-_UNIT_WORD = re.compile(r"(.*\d)\s+[A-Za-z]+\.?", re.DOTALL)
 
 
 class Gsm8k(Benchmark):
     """JSON Lines with `question` and `answer`, whose last line is "#### N"; hub `openai/gsm8k`.
 
     The publisher has no validation split: a fifth of the train rows becomes it (ours).
-    An answer is the number after its last "####", else in its last box, else after "answer is" in its last
-    line, else the whole text, which may be followed by one word of unit ("18 dollars"; ours).
+    An answer is the number in the line after its last "####", else in its last box, else after its last
+    "answer is", else the whole text (`luthier.tasks.answers`). A unit may follow it: "18 dollars" is 18, but
+    "18 thousand" and "18 less" are not (`luthier.tasks.quantities`; ours).
     """
 
     name = "gsm8k"
-    form = Form((".jsonl", ".parquet"), hub_config="main")
+    form = Form("gsm8k", (".jsonl", ".parquet"), hub_config="main")
     example = "openai/gsm8k"
 
     def content(self, record: Record) -> str:
@@ -36,13 +33,8 @@ class Gsm8k(Benchmark):
             raise record.error("field answer: does not end in #### and a number", 'end it in "#### 42"')
         return Question.make(task=self.name, text=record.text("question").strip(), reference=reference, split=split)
 
-    def score(self, question: Question, answer: str) -> Score:
-        return judge(same_number(_stated_number(answer), question.reference), answer, question.reference)
-
-
-def _stated_number(answer: str) -> str:
-    if "####" in answer:
-        return answer.rsplit("####", 1)[-1]
-    stated = boxed(answer) or final_answer(answer)
-    with_unit = _UNIT_WORD.fullmatch(stated.strip())
-    return with_unit[1] if with_unit and number(with_unit[1]) is not None else stated
+    def correct(self, question: Question, text: str) -> bool:
+        """See `Benchmark.correct`."""
+        stated = next(filter(None.__ne__, map(quantity, readings(text, hashes=True))), None)
+        wanted = number(question.reference)
+        return stated is not None and wanted is not None and abs(stated - wanted) <= TOLERANCE

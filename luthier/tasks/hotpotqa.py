@@ -10,8 +10,8 @@ from typing import Any
 
 from luthier.question import Question, Split
 from luthier.task import Score
+from luthier.tasks.answers import readings
 from luthier.tasks.benchmark import Benchmark
-from luthier.tasks.scoring import final_answer
 from luthier.tasks.sources import Form, Record
 
 _CLOSED = ("yes", "no", "noanswer")
@@ -30,7 +30,7 @@ class HotpotQa(Benchmark):
     """
 
     name = "hotpotqa"
-    form = Form((".json", ".jsonl", ".parquet"), hub_config="distractor")
+    form = Form("hotpotqa", (".json", ".jsonl", ".parquet"), hub_config="distractor")
     example = "hotpotqa/hotpot_qa"
 
     def __init__(self, source: str, *, context: bool = True) -> None:
@@ -56,13 +56,23 @@ class HotpotQa(Benchmark):
             split=split,
         )
 
-    def score(self, question: Question, answer: str) -> Score:
-        stated, wanted = normal_words(final_answer(answer)), normal_words(question.reference)
-        if not wanted:  # a reference of articles or punctuation alone ("The The"): compare as written
-            stated, wanted = answer.lower().split(), question.reference.lower().split()
-        if stated == wanted and stated:
+    def correct(self, question: Question, text: str) -> bool:
+        """See `Benchmark.correct`."""
+        wanted = _compared(question.reference, question.reference)
+        return any(_compared(stated, question.reference) == wanted for stated in readings(text))
+
+    def judged(self, question: Question, answer: str, text: str) -> Score:
+        """See `Benchmark.judged`; the feedback has the word F1 of what the answer states."""
+        if self.correct(question, text):
             return Score(1.0, "Correct.")
-        return Score(0.0, f"Expected {question.reference!r}; word F1 of the answer is {word_f1(stated, wanted):.2f}.")
+        stated = (readings(text)[1:] or readings(text) or ("",))[0]
+        f1 = word_f1(normal_words(stated), normal_words(question.reference))
+        return Score(0.0, f"Expected {question.reference!r}; word F1 of the answer is {f1:.2f}.")
+
+
+def _compared(text: str, reference: str) -> list[str]:
+    """The words to compare; as written where the reference has only articles and punctuation ("The The")."""
+    return normal_words(text) if normal_words(reference) else text.lower().split()
 
 
 def normal_words(text: str) -> list[str]:

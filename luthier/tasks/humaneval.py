@@ -49,7 +49,9 @@ class HumanEval(Benchmark):
     """
 
     name = "humaneval"
-    form: ClassVar[Form] = Form(suffixes=(".jsonl", ".jsonl.gz", ".parquet"), split_of=_always_test)
+    form: ClassVar[Form] = Form(
+        "humaneval", suffixes=(".jsonl", ".jsonl.gz", ".parquet"), split_of=_always_test, short_answers=False
+    )
     example: ClassVar[str] = "openai/openai_humaneval"
 
     def __init__(self, source: str, *, sandbox: Sandbox | None = None, limits: SandboxLimits | None = None) -> None:
@@ -71,19 +73,35 @@ class HumanEval(Benchmark):
             metadata={name: record.text(name) for name in ("task_id", "entry_point", "test")},
         )
 
-    def score(self, question: Question, answer: str) -> Score:
+    def agree(self, one: Question, other: Question) -> bool:
+        """See `Benchmark.agree`: the tests decide what is right."""
+        return one.metadata["test"] == other.metadata["test"]
+
+    def sound(self, question: Question) -> bool:
+        """See `Benchmark.sound`: proved by `luthier tasks validate`, not at reading, since it takes a sandbox."""
+        return True
+
+    def correct(self, question: Question, text: str) -> bool:
+        """See `Benchmark.correct`.
+
+        Raises:
+            SandboxError: no fence can be built here.
+        """
+        return self.judged(question, text, text).value == 1.0
+
+    def judged(self, question: Question, answer: str, text: str) -> Score:
         """Run the tests on an answer; the feedback is the last error line.
 
         Raises:
             SandboxError: no fence can be built here.
         """
-        if not answer.strip():
+        if not text.strip():
             return Score(0.0, "the answer is empty")
         if self._sandbox is None:
             self._sandbox = open_sandbox()
         verdict = judge_function(
             self._sandbox,
-            sources=complete_sources(question.text, answer, question.metadata["entry_point"]),
+            sources=complete_sources(question.text, text, question.metadata["entry_point"]),
             entry_point=question.metadata["entry_point"],
             reference=_joined(question.text, question.reference),
             tests=question.metadata["test"],

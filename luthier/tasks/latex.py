@@ -3,6 +3,7 @@
 Hendrycks et al. 2021 (arXiv 2103.03874) compare strings after removing what does not change the value
 (spacing commands, units, percent and dollar signs, "dfrac"). We do so too, and also (ours) accept an
 equal rational number written otherwise (0.5 for a half) and compare tuples and intervals part by part.
+Words after a number that make it another one ("18 thousand") stay. All of it takes linear time.
 """
 
 from __future__ import annotations
@@ -10,18 +11,33 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from luthier.tasks.quantities import changes_number
+
 _DROPPED = re.compile(
-    r"\\left(?![a-z])|\\right(?![a-z])|\\[!,;: ]|\\quad|\\(?:displaystyle|mathrm)(?![a-z])|\^\{?\\circ\}?|\\circ"
-    r"|\\?%|\\?\$|\\[()\[\]]|~"
+    r"\\left(?![a-z])|\\right(?![a-z])|\\[!,;: ]|\\q?quad(?![a-z])|\\(?:displaystyle|mathrm)(?![a-z])|\^\{?\\circ\}?"
+    r"|\\circ|\\?%|~"
 )
-_UNIT = re.compile(r"(?<=[\w})])\s*\\(?:text|mbox|textrm|mathrm)\{\s*[^{}()]*\}(?:\^\{?\d\}?)?$")
+_DELIMITER = re.compile(r"\\?\$|\\[()\[\]]")
+_ROW_END = re.compile(r"\\\\(?:\[[^\[\]]{0,20}\])?|\\cr(?![a-z])")
+_UNIT = re.compile(
+    r"(?<=[\w})])(?:\s|~|\\[,;:! ]|\\q?quad(?![a-z]))*+\\(?:text|mbox|textrm|mathrm)\{([^{}()]*)\}(?:\^\{?\d\}?)?$"
+)
+_PLAIN_UNIT = re.compile(
+    r"(?<=\d)\s++(?:square\s|cubic\s|sq\.?\s)?(?:mm|cm|km|inch|inches|ft|foot|feet|yards?|miles?|met(?:er|re)s?"
+    r"|centimet(?:er|re)s?|kilomet(?:er|re)s?|units?|degrees?|dollars?|cents?|percent|grams?|kg|pounds?|ounces?|lit(?:er|re)s?"
+    r"|seconds?|minutes?|hours?|days?|weeks?|months?|years?|mph|points?|ways?)(?:\^\{?\d\}?)?$"
+)
 _WORDS = re.compile(r"\\(?:text|mbox|textrm|textbf|mathbf|mathrm)\{([^{}]*)\}")
 _NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?")
 _LONGEST_NUMBER = 100
-_MIXED = re.compile(r"(-?)(\d{1,100})&(.+)")
 _FRACTION = re.compile(r"(-?)\\frac\{([^{}]+)\}\{([^{}]+)\}")
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\[{}]|[{}]")
-_ASSIGNMENT = re.compile(r"^[a-zA-Z]\w?\s*=\s*(?=\S)")
+_ASSIGNMENT = re.compile(r"([a-zA-Z]\w?)=(?=.)")
+_ROW, _JOIN = "\ue000", "\ue001"
+"""Marks of our own in a normal form: the end of a matrix's row, and the space inside a mixed number. Private use."""
+_MIXED = re.compile(rf"(-?)(\d{{1,100}}){_JOIN}(.+)")
+_LONGEST_ANSWER = 2_000
+"""Characters that an answer may have beyond ten times its reference."""
 
 
 def boxed(text: str) -> str | None:
@@ -29,6 +45,8 @@ def boxed(text: str) -> str | None:
 
     A box whose closing brace is missing is no box.
     """
+    if "box" not in text:
+        return None
     found, found_at = None, -1
     open_braces: list[int] = []  # where the content begins for a box, -1 for any other brace
     for match in _BRACE.finditer(text):
@@ -47,13 +65,12 @@ def normal_form(text: str) -> str:
     """A LaTeX answer without what does not change its value."""
     form = text.strip().rstrip(".").strip()
     form = re.sub(r"^\\text\{\s*\(?([A-Za-z])\)?\s*\}$", r"\1", form)
-    form = _UNIT.sub("", form.replace("{,}", ","))
-    form = _WORDS.sub(r"\1", _DROPPED.sub("", form))
-    form = re.sub(r"\\[dt]frac", r"\\frac", form).replace("−", "-")
-    form = _ASSIGNMENT.sub("", form.strip())
-    # "&" joins what juxtaposition means as a mixed number: "2 1/2" must not become 21/2.
-    form = re.sub(r"(?<=\d)\s+(?=\d)|(?<=\d)\s*(?=\\frac)", "&", form)
-    form = re.sub(r"\s+", "", form)
+    form = _DELIMITER.sub("", _ROW_END.sub(_ROW, form.replace("{,}", ","))).strip().rstrip(".")
+    form = _WORDS.sub(r"\1", _DROPPED.sub("", _without_unit(form)))
+    form = re.sub(r"\\[dt]frac", r"\\frac", form).replace("−", "-").strip()
+    # What juxtaposition means as a mixed number is marked: "2 1/2" must not become 21/2.
+    form = re.sub(r"(?<=\d)\s+(?=\d)|(?<=\d)\s*(?=\\frac)", _JOIN, form)
+    form = re.sub(r"\s+", "", form).replace(_ROW + "\\end", "\\end")  # a break after the last row is no row
     form = re.sub(r"\\frac(\d)(\d)(?!\d)", r"\\frac{\1}{\2}", form)
     form = re.sub(r"\\frac(\d)\{", r"\\frac{\1}{", form)
     form = re.sub(r"\\frac\{([^{}]*)\}(\w)", r"\\frac{\1}{\2}", form)
@@ -63,19 +80,41 @@ def normal_form(text: str) -> str:
 
 
 def same_math(answer: str, reference: str) -> bool:
-    """Whether two mathematical answers are equal; an empty answer never is."""
-    left, right = normal_form(answer), normal_form(reference)
-    if not left:
+    """Whether two mathematical answers are equal; an empty answer never is.
+
+    "x = 5" equals 5, whichever side says so, but not "y = 5".
+    """
+    if len(answer) > _LONGEST_ANSWER + 10 * len(reference):
         return False
+    left, right = normal_form(answer), normal_form(reference)
+    return bool(left) and _equal(left, right)
+
+
+def _equal(left: str, right: str) -> bool:
+    """Whether two normal forms are equal."""
+    if left == right:
+        return True
+    named, wanted_name = _ASSIGNMENT.match(left), _ASSIGNMENT.match(right)
+    if named and wanted_name:
+        return named[1] == wanted_name[1] and _equal(left[named.end() :], right[wanted_name.end() :])
+    left, right = left[named.end() :] if named else left, right[wanted_name.end() :] if wanted_name else right
     if left == right:
         return True
     one, other = rational(left), rational(right)
     if one is not None or other is not None:
         return one is not None and other is not None and abs(one - other) <= Fraction(1, 10**9)
     parts, wanted = _parts(left), _parts(right)
-    if len(parts) > 1 and len(parts) == len(wanted) and (left[0], left[-1]) == (right[0], right[-1]):
-        return all(same_math(part, want) for part, want in zip(parts, wanted, strict=True))
+    if len(parts) > 1 and len(parts) == len(wanted) and _brackets(left) == _brackets(right):
+        return all(_equal(part, want) for part, want in zip(parts, wanted, strict=True))
     return left.casefold() == right.casefold() and left.isalpha()
+
+
+def _without_unit(form: str) -> str:
+    """Without a unit at the end, unless it is a word that changes the number before it."""
+    found = _UNIT.search(form)
+    if found:
+        return form if changes_number(found[1]) else form[: found.start()]
+    return _PLAIN_UNIT.sub("", form)
 
 
 def rational(form: str) -> Fraction | None:
@@ -105,18 +144,23 @@ def _plain_number(form: str) -> Fraction | None:
     return Fraction(form.replace(",", ""))
 
 
+def _brackets(form: str) -> tuple[str, str]:
+    r"""What opens and closes a tuple, interval or set (\{ \}); ("", "") for a plain list."""
+    if len(form) > 1 and form[0] in "([" and form[-1] in ")]":
+        return form[0], form[-1]
+    if len(form) > 3 and form.startswith("\\{") and form.endswith("\\}"):
+        return "\\{", "\\}"
+    return "", ""
+
+
 def _parts(form: str) -> list[str]:
     """The parts of a tuple, interval, set or plain list, split at commas outside any bracket."""
-    inner = form
-    if len(form) > 1 and form[0] in "([" and form[-1] in ")]":
-        inner = form[1:-1]
-    elif form.startswith("\\{") and form.endswith("\\}"):
-        inner = form[2:-2]
-    parts, depth = [""], 0
-    for character in inner:
+    opening, closing = _brackets(form)
+    inner = form[len(opening) : len(form) - len(closing)]
+    parts, depth, start = [], 0, 0
+    for place, character in enumerate(inner):
         depth += (character in "([{") - (character in ")]}")
         if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
+            parts.append(inner[start:place])
+            start = place + 1
+    return [*parts, inner[start:]]

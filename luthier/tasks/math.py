@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from luthier.question import Question, Split
-from luthier.task import Score
+from luthier.tasks.answers import readings
 from luthier.tasks.benchmark import Benchmark
 from luthier.tasks.latex import boxed, normal_form, same_math
-from luthier.tasks.scoring import final_answer, judge
 from luthier.tasks.sources import Form, Record
 
 
@@ -14,12 +13,12 @@ class Math(Benchmark):
     r"""Folders `train/<subject>/<n>.json`, or JSON Lines; hub `HuggingFaceH4/MATH-500` and the like.
 
     A row has `problem`, `solution` (the reference stands in its last \boxed) or `answer`, and perhaps
-    `type` or `subject` (the family) and `level`. An answer is its last box, else what follows "answer is"
-    in its last line, else the whole text.
+    `type` or `subject` (the family) and `level`. An answer is its last box, else what follows its last
+    "answer is", else the whole text (`luthier.tasks.answers`).
     """
 
     name = "math"
-    form = Form((".json", ".jsonl", ".parquet"))
+    form = Form("math", (".json", ".jsonl", ".parquet"))
     example = "HuggingFaceH4/MATH-500"
 
     def content(self, record: Record) -> str:
@@ -41,7 +40,6 @@ class Math(Benchmark):
             metadata={"level": str(row["level"])} if "level" in row else {},
         )
 
-    def score(self, question: Question, answer: str) -> Score:
-        stated = boxed(answer)
-        correct = same_math(final_answer(answer) if stated is None else stated, question.reference)
-        return judge(correct, answer, question.reference)
+    def correct(self, question: Question, text: str) -> bool:
+        """See `Benchmark.correct`."""
+        return any(same_math(stated, question.reference) for stated in readings(text, math=True))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from luthier.errors import InputError
 from luthier.question import SPLITS, Question, Split
 from luthier.task import Score
+from luthier.tasks.answers import readable
 from luthier.tasks.drafts import Draft
 from luthier.tasks.families import FAMILIES, HELD_OUT
 from luthier.tasks.scoring import judge, same_text
@@ -83,7 +84,7 @@ class MixedSuite:
 
     def score(self, question: Question, answer: str) -> Score:
         """1 for an answer equal to the reference after normalisation, else 0."""
-        return judge(same_text(answer, question.reference), answer, question.reference)
+        return judge(same_text(readable(answer), question.reference), answer, question.reference)
 
     def _next(self, family: str, split: Split, cursor: int, turn: int, seen: set[str]) -> tuple[int, Draft]:
         """The next unused question of a family from seed `cursor` on, and the seed after it."""

@@ -6,10 +6,9 @@ from pathlib import PurePath
 from string import ascii_uppercase
 
 from luthier.question import Question, Split
-from luthier.task import Score
+from luthier.tasks.answers import readings
 from luthier.tasks.benchmark import Benchmark
-from luthier.tasks.options import permute, render, same_choice
-from luthier.tasks.scoring import final_answer, judge
+from luthier.tasks.options import chosen, permute, render
 from luthier.tasks.sources import Form, Record
 from luthier.tasks.splits import named_split
 
@@ -29,6 +28,7 @@ class Mmlu(Benchmark):
 
     name = "mmlu"
     form = Form(
+        "mmlu",
         (".csv", ".jsonl", ".parquet"),
         hub_config="all",
         columns=("question", "A", "B", "C", "D", "answer"),
@@ -54,9 +54,9 @@ class Mmlu(Benchmark):
             metadata={"choices": shown, "permutation": list(permutation)},
         )
 
-    def score(self, question: Question, answer: str) -> Score:
-        correct = same_choice(final_answer(answer), question.reference, question.metadata["choices"])
-        return judge(correct, answer, question.reference)
+    def correct(self, question: Question, text: str) -> bool:
+        """See `Benchmark.correct`."""
+        return chosen(readings(text), question.reference, question.metadata["choices"])
 
 
 def _options(record: Record) -> tuple[str, ...]:

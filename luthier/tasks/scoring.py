@@ -12,18 +12,37 @@ from decimal import Decimal, InvalidOperation
 from luthier.task import Score
 
 _LEAD_IN = re.compile(
-    r"^(?:so\s+|thus\s+|therefore,?\s+)?(?:the\s+)?(?:final\s+)?answer(?:\s+is\s*:?|\s*[:=])\s*", re.I
+    r"^(?:so\s+|thus\s+|therefore,?\s+)?(?:the\s+)?(?:final\s+)?answer(?:\s+is\s*:?|\s*[:=])\s*",
+    re.IGNORECASE | re.ASCII,
 )
-_EDGES = " \t\r\n.,;:!?\"'`*"
+EDGES = " \t\r\n.,;:!?\"'`*"
+"""What may stand around an answer without being part of it."""
+ANSWER_MARK = re.compile(r"\banswer(?:\s+is\s*:?|\s*:)\s*(?=\S)", re.IGNORECASE | re.ASCII)
+"""What models write before their answer, wherever it stands."""
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?")
+TOLERANCE = Decimal("1e-6")
+"""Absolute, between numbers that count as equal."""
 _LONGEST_NUMBER = 100
 """Characters; longer digit strings are no answer to anything and would only cost time."""
 _UNITS = re.compile(r"^([+-]?)\s*[$€£]\s*|\s*(?:\\?%)$")
+_SPACING = re.compile(r"\\[,;: ]|\\q?quad(?![a-zA-Z])|~")
+_NOTHING = re.compile(r"\\!|\\displaystyle(?![a-zA-Z])|\\[()\[\]]|\\left(?![a-zA-Z])|\\right(?![a-zA-Z])")
+_TEXTS = re.compile(r"\\(?:text|textbf|textrm|mbox|mathrm|mathbf)\{([^{}]*)\}")
 
 
 def plain(text: str) -> str:
     """An answer without lead-in, outer punctuation, case and repeated spaces."""
-    return re.sub(r"\s+", " ", _LEAD_IN.sub("", text.strip()).strip(_EDGES)).casefold()
+    return re.sub(r"\s+", " ", _LEAD_IN.sub("", text.strip()).strip(EDGES)).casefold()
+
+
+def undressed(text: str) -> str:
+    r"""A plain answer without the LaTeX around it: "$18$", r"\$18", r"1{,}234", r"\text{Yes}", r"10\,\text{cm}".
+
+    For the answers of texts and numbers; mathematics has `luthier.tasks.latex.normal_form`.
+    """
+    bare = re.sub(r"(?<=\d)\\,(?=\d{3}(?!\d))", "", text.replace("{,}", ","))
+    bare = _TEXTS.sub(r" \1", _NOTHING.sub("", _SPACING.sub(" ", bare)))
+    return bare.replace("\\$", " ").replace("$", " ").replace("\\%", "%").strip()
 
 
 def number(text: str) -> Decimal | None:
@@ -32,7 +51,10 @@ def number(text: str) -> Decimal | None:
     Thousands separators, one currency sign before and one percent sign after are dropped, as the
     GSM8K and MATH normalisers do: "60%" is 60 and not 0.6.
     """
-    bare = _UNITS.sub(r"\1", _UNITS.sub(r"\1", plain(_keep_point(text))))
+    bare = plain(_keep_point(text))
+    if len(bare) > 2 * _LONGEST_NUMBER:
+        return None
+    bare = _UNITS.sub(r"\1", _UNITS.sub(r"\1", bare))
     bare = bare.replace("−", "-")
     if not bare or len(bare) > _LONGEST_NUMBER or not _NUMBER.fullmatch(bare) or not any(c.isdigit() for c in bare):
         return None
@@ -42,22 +64,24 @@ def number(text: str) -> Decimal | None:
         return None
 
 
-def same_number(answer: str, reference: str, tolerance: float = 1e-6) -> bool:
-    """Whether both are numbers and differ by at most `tolerance` (absolute); two integers must be equal."""
+def same_number(answer: str, reference: str) -> bool:
+    """Whether both are numbers and differ by at most `TOLERANCE`; two integers must be equal."""
     left, right = number(answer), number(reference)
     if left is None or right is None:
         return False
-    return abs(left - right) <= Decimal(str(tolerance))
+    return abs(left - right) <= TOLERANCE
 
 
 def items(text: str) -> tuple[str, ...]:
     """The plain items of a comma-separated list, spaces around commas and outer brackets ignored."""
     inner = plain(text).strip("[](){} ")
-    return tuple(item.strip(_EDGES) for item in inner.split(","))
+    return tuple(item.strip(EDGES) for item in inner.split(","))
 
 
 def same_text(answer: str, reference: str) -> bool:
     """Whether two answers are equal as plain text, as numbers or as lists; an empty answer never is."""
+    if answer.strip() and answer.strip() == reference.strip():  # also where the text is punctuation alone
+        return True
     if not plain(answer):
         return False
     if number(reference) is not None:
@@ -71,7 +95,7 @@ def judge(correct: bool, answer: str, reference: str) -> Score:
     """A 0/1 score with the sentence that text-reading searches learn from."""
     if correct:
         return Score(1.0, "Correct.")
-    shown = re.sub(r"\s+", " ", answer).strip()[:120]
+    shown = re.sub(r"\s+", " ", answer[:2000]).strip()[:120]
     return Score(0.0, f"Expected {reference!r}, but the answer was {shown!r}." if shown else "No answer was given.")
 
 
@@ -83,5 +107,5 @@ def _keep_point(text: str) -> str:
 def final_answer(text: str) -> str:
     """What a worked solution ends in: after the last "answer is" on its last line, else the whole text."""
     last_line = text.strip().rsplit("\n", 1)[-1]
-    found = list(re.finditer(r"\banswer(?:\s+is\s*:?|\s*:)\s*(?=\S)", last_line, re.IGNORECASE))
+    found = list(ANSWER_MARK.finditer(last_line))
     return last_line[found[-1].end() :] if found else text

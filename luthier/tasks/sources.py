@@ -62,16 +62,20 @@ class Form:
     """How a benchmark is published.
 
     Attributes:
+        name: Of the form, as `luthier.tasks.recognition.published_form` has it.
         suffixes: File name endings to read from a folder.
         hub_config: Default configuration on the hub ("" for none).
         columns: Names of the columns of a CSV or TSV file without a header line.
         split_of: File, folder or hub split name -> split.
+        short_answers: Whether a reference is a final answer in one line, never a worked solution.
     """
 
+    name: str
     suffixes: tuple[str, ...]
     hub_config: str = ""
     columns: tuple[str, ...] = ()
     split_of: Callable[[str], Split | None] = named_split
+    short_answers: bool = True
 
 
 def read_records(source: str, form: Form) -> list[Record]:
@@ -157,6 +161,7 @@ def _json_lines(text: str, file: Path) -> Iterator[tuple[str, Mapping[str, Any]]
     # Not splitlines(): JSON text may hold U+2028 and the like unescaped.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
+            line = line.removeprefix("\ufeff")  # joined files bring one each
             yield f"{file}:{number}", _json_object(line, f"{file}:{number}")
 
 

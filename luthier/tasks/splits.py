@@ -1,4 +1,4 @@
-"""Which split a question belongs to when its source does not say, and how copies are kept apart.
+"""Which split a question belongs to when its source does not say.
 
 The rules are ours and fixed, so that a question never changes sides between runs or machines.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
 from pathlib import PurePath
 
-from luthier.question import SPLITS, Question, Split
+from luthier.question import Split
 
 _NAMES: dict[str, Split] = {
     "train": "train",
@@ -68,20 +67,3 @@ def assign(content: str, own: Split | None, available: frozenset[Split]) -> Spli
     if own == "validation" and "test" not in available:
         return "test" if stable_hash(content) % 2 else "validation"
     return own
-
-
-def without_copies(questions: Iterable[tuple[str, Question]]) -> list[Question]:
-    """Each content once, in order; one that stands in several splits stays in the most protected.
-
-    Test is more protected than validation, validation more than train: a training row that is also a
-    test row is dropped, never the other way round.
-
-    Args:
-        questions: Pairs of the content that identifies a row and its question.
-    """
-    best: dict[str, Question] = {}
-    for content, question in questions:
-        kept = best.get(content)
-        if kept is None or SPLITS.index(question.split) > SPLITS.index(kept.split):
-            best[content] = question
-    return list(best.values())

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from luthier.question import Question, Split
-from luthier.task import Score
+from luthier.tasks.answers import readings
 from luthier.tasks.benchmark import Benchmark
-from luthier.tasks.scoring import final_answer, judge, plain
+from luthier.tasks.scoring import plain
 from luthier.tasks.sources import Form, Record, read_records
 
 _LABELS = ("negative", "positive")
@@ -29,7 +29,7 @@ class Sst2(Benchmark):
     """
 
     name = "sst2"
-    form = Form((".tsv", ".jsonl", ".parquet"), columns=("sentence", "label"))
+    form = Form("sst2", (".tsv", ".jsonl", ".parquet"), columns=("sentence", "label"))
     example = "stanfordnlp/sst2"
 
     def records(self) -> Iterable[Record]:
@@ -53,6 +53,6 @@ class Sst2(Benchmark):
             task=self.name, text=self.content(record).strip(), reference=_LABELS[int(str(label))], split=split
         )
 
-    def score(self, question: Question, answer: str) -> Score:
-        correct = plain(final_answer(answer)) in _WORDS[question.reference]
-        return judge(correct, answer, question.reference)
+    def correct(self, question: Question, text: str) -> bool:
+        """See `Benchmark.correct`."""
+        return any(plain(stated) in _WORDS[question.reference] for stated in readings(text))

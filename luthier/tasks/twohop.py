@@ -29,6 +29,7 @@ from luthier.errors import InputError
 from luthier.question import SPLITS, Question, Split
 from luthier.retrieval import words
 from luthier.task import Score
+from luthier.tasks.answers import readable
 from luthier.tasks.drafts import worded
 from luthier.tasks.hotpotqa import normal_words, word_f1
 from luthier.tasks.scoring import final_answer
@@ -166,7 +167,7 @@ class TwoHop:
 
     def score(self, question: Question, answer: str) -> Score:
         """Exact match after HotpotQA's normalisation; the feedback speaks of the answer alone, not of its documents."""
-        stated, wanted = normal_words(final_answer(answer)), normal_words(question.reference)
+        stated, wanted = normal_words(final_answer(readable(answer))), normal_words(question.reference)
         if stated == wanted and stated:
             return Score(1.0, "Correct.")
         return Score(0.0, _complaint(question, stated, wanted))

@@ -111,7 +111,8 @@ def test_gsm8k_scores(tmp_path: Path, answer: str, value: float) -> None:
 
 
 def test_gsm8k_references_lose_their_separators_and_splits_are_the_publishers(tmp_path: Path) -> None:
-    write_rows(tmp_path / "train.jsonl", [{"question": f"q{n}", "answer": "#### 1,234"} for n in range(100)])
+    numbers = ["1,234"] * 95 + ["-2"] * 5
+    write_rows(tmp_path / "train.jsonl", [{"question": f"q{n}", "answer": f"#### {v}"} for n, v in enumerate(numbers)])
     write_rows(tmp_path / "test.jsonl", [{"question": f"q{n}", "answer": "#### -2"} for n in range(95, 105)])
     task = open_task("gsm8k", str(tmp_path))
     test = task.questions("test", 10, 0)

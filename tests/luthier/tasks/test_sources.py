@@ -14,9 +14,9 @@ import pytest
 from luthier.errors import InputError
 from luthier.question import Question, Split
 from luthier.tasks.sources import Form, Record, read_records
-from luthier.tasks.splits import assign, content_split, named_split, without_copies
+from luthier.tasks.splits import assign, content_split, named_split
 
-FORM = Form((".json", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz"), columns=("a", "b"))
+FORM = Form("", (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz"), columns=("a", "b"))
 
 
 def write(path: Path, text: str) -> Path:
@@ -132,21 +132,13 @@ def test_content_decides_the_same_split_on_every_machine() -> None:
     assert [content_split(text) for text in "adem"] == ["train", "test", "train", "validation"]
 
 
-def test_the_most_protected_copy_stays() -> None:
-    splits: list[Split] = ["train", "test", "validation"]
-    copies = [Question.make(task="t", text="q", reference=str(n), split=s) for n, s in enumerate(splits)]
-    other = Question.make(task="t", text="p", reference="x", split="train")
-    kept = without_copies([("q", copies[0]), ("p", other), ("q", copies[1]), ("q", copies[2])])
-    assert [(q.text, q.split) for q in kept] == [("q", "test"), ("p", "train")]
-
-
 @pytest.mark.slow
 def test_the_hub_reader_runs_the_real_datasets_library_offline(tmp_path: Path) -> None:
     for name in ("train", "test"):
         write(tmp_path / "set" / f"{name}.jsonl", json.dumps({"a": name}) + "\n")
     program = (
         "import sys; from luthier.errors import InputError; from luthier.tasks.sources import *\n"
-        "form = Form(('.jsonl',))\n"
+        "form = Form('', ('.jsonl',))\n"
         "print([(r.row['a'], r.split) for r in read_hub(sys.argv[1], form)])\n"
         "try: read_records('nobody/nothing', form)\n"
         "except InputError as error: print(error)\n"
