@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from luthier.harnesses.graph import GraphHarness
     from luthier.store import Store
 
+GENERATED = 170
+"""Questions of a split that `tasks validate` draws where there is no end of them."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status. Expected failures print one message that says what to do."""
@@ -101,8 +104,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     validate.add_argument("task", nargs="?", default="mixed")
     validate.add_argument("--source", default="", help="local file, folder or hub id")
-    validate.add_argument("--split", default="train", choices=("train", "validation", "test"))
-    validate.add_argument("--count", type=int, default=170)
+    validate.add_argument("--split", choices=("train", "validation", "test"), help="this one alone (default: all)")
+    validate.add_argument(
+        "--count", type=int, help=f"questions of a split (default: all; {GENERATED} where they are generated)"
+    )
 
     pool = _Commands(commands.add("pool", "the hand-written configurations", "luthier pool list"))
     pool.add("list", "name, calls and purpose of each", "luthier pool list", _pool_list)
@@ -207,18 +212,24 @@ def _tasks_list(_: argparse.Namespace) -> int:
 
 
 def _tasks_validate(arguments: argparse.Namespace) -> int:
-    from luthier.task import validate
+    from luthier.question import SPLITS
+    from luthier.task import Published, validate
     from luthier.tasks import open_task
 
     task = open_task(arguments.task, arguments.source)
-    questions = task.questions(arguments.split, arguments.count, 7)
-    problems = validate(task, questions)
-    for problem in problems:
-        print(f"{problem.question.id} ({problem.question.family}): {problem.problem}")
-    print(
-        f"{arguments.task}: {len(questions) - len(problems)} of {len(questions)} {arguments.split} questions are sound"
-    )
-    return 1 if problems else 0
+    sound = True
+    for split in (arguments.split,) if arguments.split else SPLITS:
+        whole = task.size(split) if isinstance(task, Published) else GENERATED
+        questions = task.questions(split, whole if arguments.count is None else arguments.count, 7)
+        problems = validate(task, questions)
+        for problem in problems:
+            print(f"{problem.question.id} ({problem.question.family}): {problem.problem}")
+        right = len(questions) - len(problems)
+        print(f"{arguments.task}: {right} of {len(questions)} {split} questions are sound")
+        sound = sound and not problems
+    for note in task.notes() if isinstance(task, Published) else ():
+        print(f"{arguments.task}: {note}")
+    return 0 if sound else 1
 
 
 def _pool_list(_: argparse.Namespace) -> int:

@@ -42,6 +42,7 @@ from luthier.target import Target, Usage
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
 from stages.questions import OUT as QUESTIONS
+from stages.questions import read_held_out
 from stages.search import OUT as SEARCH
 
 OUT = Path("data/compare")
@@ -101,9 +102,7 @@ class Stage:
                 where=f"profiles/{bench.params.ask.profile}.yaml",
                 fix=f"name total budgets in the unit {self._settings.unit}",
             )
-        self.questions = read_questions(QUESTIONS / "test.jsonl")
-        if bench.params.profile.questions.held_out:
-            self.questions += read_questions(QUESTIONS / "held_out.jsonl")
+        self.questions = read_questions(QUESTIONS / "test.jsonl") + read_held_out(bench)
         self._families = {question.id: question.family for question in self.questions}
         self._trained = {question.family for question in read_questions(QUESTIONS / "train.jsonl")}
         self._home = bench.target.fingerprint

@@ -30,11 +30,11 @@ from luthier.execute import Job, require_results
 from luthier.execution import Execution
 from luthier.files import read_rows, write_json, write_rows
 from luthier.generator import ConstantGenerator, Generator, RandomGenerator
-from luthier.harnesses.configurations import Configuration, select
+from luthier.harnesses.configurations import Configuration
 from luthier.harnesses.random_graph import random_graph
 from luthier.ledger import Account
 from luthier.methods import mas_architect
-from luthier.question import Question, read_questions
+from luthier.question import read_questions
 from luthier.spending import milestones
 from luthier.target import Target
 from luthier.targets.checkpoints import open_checkpoint
@@ -42,7 +42,9 @@ from luthier.training.policy_gradient import KEPT
 from luthier.workbench import CACHE, Workbench, spec_of
 from stages.entry import Options, run_stage
 from stages.grid import OUT as GRID
+from stages.grid import configurations
 from stages.questions import OUT as QUESTIONS
+from stages.questions import read_held_out
 from stages.reinforce import OUT as REINFORCE
 from stages.sft import OUT as SFT
 from stages.teach import OUT as TEACH
@@ -64,7 +66,7 @@ def work(bench: Workbench, options: Options) -> None:
     """Write data/evaluate/<method>/{executions.jsonl, held_out.jsonl, scores.json} and the method's bill."""
     test = read_questions(QUESTIONS / "test.jsonl")
     validation = read_questions(QUESTIONS / "validation.jsonl")
-    pool = select(bench.params.profile.grid.configurations)
+    pool = configurations(bench)
     print(f"evaluate: {len(test)} test questions x ({len(pool)} configurations, random graph, sft, reinforce)")
     if options.dry_run:
         print(f"  at most {len(test) * sum(item.calls_max for item in pool)} target calls for the pool")
@@ -78,7 +80,7 @@ def work(bench: Workbench, options: Options) -> None:
         "best_fixed": _renamed("best_fixed", fixed[best]),
         "random_graph": _evaluate(_random(bench), test, run, bench.params.ask.seed),
     }
-    held_out = _held_out_questions(bench)
+    held_out = read_held_out(bench)
     constants = {"target_alone": ALONE, "best_fixed": best}
     unseen = {
         name: _renamed(name, _evaluate(_constant(item), held_out, run, bench.params.ask.seed))
@@ -130,10 +132,6 @@ def checkpoints(bench: Workbench) -> dict[str, Path]:
     settings, folder = bench.params.method(bench.method).reinforce, REINFORCE / bench.method
     steps = {f"reinforce_{step}": folder / KEPT / str(step) for step in settings.milestones}
     return {"sft": SFT / bench.method, **steps, "reinforce": folder}
-
-
-def _held_out_questions(bench: Workbench) -> list[Question]:
-    return read_questions(QUESTIONS / "held_out.jsonl") if bench.params.profile.questions.held_out else []
 
 
 def _summarise(

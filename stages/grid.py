@@ -11,8 +11,9 @@ from pathlib import Path
 from luthier.evaluation import grid_jobs, grid_summary
 from luthier.execute import forecast_executions
 from luthier.files import write_json, write_rows
-from luthier.harnesses.configurations import select
+from luthier.harnesses.configurations import Configuration, cheapest_general, select
 from luthier.question import read_questions
+from luthier.task import Published
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
 from stages.questions import OUT as QUESTIONS
@@ -23,7 +24,12 @@ OUT = Path("data/grid")
 def work(bench: Workbench, options: Options) -> None:
     """Write data/grid/executions.jsonl and summary.json."""
     settings = bench.params.profile.grid
-    pool = select(settings.configurations)
+    pool = configurations(bench)
+    if [item.name for item in pool] != settings.configurations:
+        print(
+            f"grid: the profile's configurations use tools of the mixed suite; for task {bench.task.name} these general"
+            f" ones of the pool run instead: {', '.join(item.name for item in pool)}"
+        )
     rows = []
     for split, count in (("train", settings.train), ("validation", settings.validation)):
         questions = read_questions(QUESTIONS / f"{split}.jsonl")[:count]
@@ -41,6 +47,14 @@ def work(bench: Workbench, options: Options) -> None:
     if not options.dry_run:
         write_json(OUT / "summary.json", grid_summary(rows))
         write_rows(OUT / "executions.jsonl", rows)
+
+
+def configurations(bench: Workbench) -> tuple[Configuration, ...]:
+    """Those of the profile; for a task of published rows as many general ones, where the profile's need suite tools."""
+    named = select(bench.params.profile.grid.configurations)
+    if not isinstance(bench.task, Published) or all(item.general for item in named):
+        return named
+    return cheapest_general(len(named), bench.limits.calls)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from luthier.errors import InputError
-from luthier.question import SPLITS, Question, write_questions
-from luthier.task import HoldsOut, validate
+from luthier.question import SPLITS, Question, read_questions, write_questions
+from luthier.task import HoldsOut, Published, validate
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
 
@@ -22,6 +22,8 @@ def work(bench: Workbench, options: Options) -> None:
     if options.dry_run:
         return
     drawn = {str(split): task.questions(split, counts[split], seed) for split in SPLITS}
+    for note in task.notes() if isinstance(task, Published) else ():
+        print(f"questions: {note}")
     drawn["held_out"] = _held_out(bench, counts["held_out"], seed)
     _refuse_leaks(drawn)
     for name, questions in drawn.items():
@@ -36,15 +38,23 @@ def work(bench: Workbench, options: Options) -> None:
         write_questions(OUT / f"{name}.jsonl", questions)
 
 
+def read_held_out(bench: Workbench) -> list[Question]:
+    """The questions of families that stand in no split; none where the profile wants none or the task has none."""
+    path = OUT / "held_out.jsonl"
+    if not bench.params.profile.questions.held_out or (path.exists() and not path.stat().st_size):
+        return []
+    return read_questions(path)
+
+
 def _held_out(bench: Workbench, count: int, seed: int) -> list[Question]:
     if not count:
         return []
     if not isinstance(bench.task, HoldsOut):
-        raise InputError(
-            f"field questions.held_out: task {bench.params.ask.task.name} has no families beyond its splits",
-            where=f"profiles/{bench.params.ask.profile}.yaml",
-            fix="write 0, or choose a task that has some (mixed)",
+        print(
+            f"questions: task {bench.params.ask.task.name} has no families beyond its splits, so nothing is held out"
+            " and the axis of unseen families is left out of all results"
         )
+        return []
     return bench.task.held_out(count, seed)
 
 

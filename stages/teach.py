@@ -10,7 +10,6 @@ from luthier.errors import InputError
 from luthier.execute import Job, forecast_executions
 from luthier.execution import Execution
 from luthier.files import read_rows, write_json, write_rows
-from luthier.harnesses.configurations import select
 from luthier.harnesses.variations import one_edit_variations
 from luthier.methods import mas_architect
 from luthier.methods.mas_architect import Candidate
@@ -19,6 +18,7 @@ from luthier.target import Failure
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
 from stages.grid import OUT as GRID
+from stages.grid import configurations
 from stages.questions import OUT as QUESTIONS
 
 OUT = Path("data/teach")
@@ -31,7 +31,7 @@ def work(bench: Workbench, options: Options) -> None:
     taught = [q for q in questions if not settings.families or q.family in settings.families]
     meter = bench.meter("target", "data", split="train")
     if settings.server is None:
-        pool = [item.harness for item in select(bench.params.profile.grid.configurations) if item.harness is not None]
+        pool = [item.harness for item in configurations(bench) if item.harness is not None]
         variations = one_edit_variations(pool)
         unsolved = _unsolved(bench, taught)
         pairs = mas_architect.vary(unsolved, variations, settings.variations, bench.params.ask.seed)
@@ -93,7 +93,7 @@ def _unsolved(bench: Workbench, taught: list[Question]) -> list[Question]:
 def _from_grid(bench: Workbench, taught: list[Question]) -> Iterable[Candidate]:
     """The grid's rows on the taught questions, with the configurations' graphs."""
     by_id = {question.id: question for question in taught}
-    pool = {item.name: item.harness for item in select(bench.params.profile.grid.configurations)}
+    pool = {item.name: item.harness for item in configurations(bench)}
     for row in read_rows(GRID / "executions.jsonl"):
         question, name = by_id.get(row["question"]), row["configuration"]
         if row["split"] == "train" and question is not None and (harness := pool[name]) is not None:

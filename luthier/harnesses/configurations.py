@@ -24,6 +24,7 @@ _HEADER = "## <name> | <family> | <source> | calls <min>-<max> | <one line>"
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _CALLS = re.compile(r"calls (\d+)-(\d+)")
 _NEEDS = re.compile(r"needs ([a-z]+)")
+_SUITE_FAMILIES = ("one-tool", "two-tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class Configuration:
     about: str
     harness: GraphHarness | None
     needs: str = ""
+
+    @property
+    def general(self) -> bool:
+        """Whether it runs here and suits any question: those of `_SUITE_FAMILIES` are made for the mixed suite."""
+        return self.harness is not None and self.family not in _SUITE_FAMILIES
 
 
 @cache
@@ -83,6 +89,17 @@ def select(names: Sequence[str]) -> tuple[Configuration, ...]:
         if name in names[:position]:
             raise InputError(f"configuration {name!r} is named twice", where="configurations", fix="name it once")
     return tuple(by_name[name] for name in names)
+
+
+def cheapest_general(count: int, calls: int) -> tuple[Configuration, ...]:
+    """At most `count` configurations that suit any question, those with the fewest target calls first.
+
+    Args:
+        count: How many.
+        calls: The most target calls that one of them may make.
+    """
+    fitting = [item for item in pool() if item.general and item.calls_max <= calls]
+    return tuple(sorted(fitting, key=lambda item: item.calls_max)[:count])
 
 
 def parse_pool(text: str, where: str = POOL_FILE) -> tuple[Configuration, ...]:

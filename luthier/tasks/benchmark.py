@@ -13,7 +13,7 @@ from luthier.question import SPLITS, Question, Split
 from luthier.task import Score, validate
 from luthier.tasks.answers import readable
 from luthier.tasks.copies import Row, merge
-from luthier.tasks.recognition import published_form
+from luthier.tasks.recognition import published_forms
 from luthier.tasks.scoring import judge
 from luthier.tasks.sources import Form, Record, read_records
 from luthier.tasks.splits import assign
@@ -162,10 +162,10 @@ class Benchmark(ABC):
         return pools
 
     def _check_form(self, record: Record) -> None:
-        form = published_form(record.row)
-        if form and form != self.form.name:
+        forms = published_forms(record.row)
+        if forms and self.form.name not in forms:
             raise record.error(
-                f"a row of the benchmark {form}, not of {self.name}", f"write `name: {form}`, or give another source"
+                f"a row of the benchmark {forms[0]}, not of {self.name}", f"choose task {forms[0]}, or another source"
             )
 
     def _check_reference(self, record: Record, question: Question) -> None:

@@ -18,12 +18,13 @@ _FIELDS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 
 
-def published_form(row: Mapping[str, Any]) -> str:
-    """Name of the task in whose published form a row is; "" when it has none of them.
+def published_forms(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the tasks in whose published form a row is; none for a form of the user's own.
 
     BIG-Bench Hard and Extra Hard share one form, "bbh".
     """
+    found = [name for name, fields in _FIELDS if fields <= row.keys()]
     answer = row.get("answer")
     if "question" in row and isinstance(answer, str) and "####" in answer:
-        return "gsm8k"
-    return next((name for name, fields in _FIELDS if fields <= row.keys()), "")
+        found.insert(0, "gsm8k")
+    return tuple(found)

@@ -62,7 +62,7 @@ class Form:
     """How a benchmark is published.
 
     Attributes:
-        name: Of the form, as `luthier.tasks.recognition.published_form` has it.
+        name: Of the form, as `luthier.tasks.recognition.published_forms` has it.
         suffixes: File name endings to read from a folder.
         hub_config: Default configuration on the hub ("" for none).
         columns: Names of the columns of a CSV or TSV file without a header line.

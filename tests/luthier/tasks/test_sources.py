@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from luthier.errors import InputError
-from luthier.question import Question, Split
+from luthier.question import Split
 from luthier.tasks.sources import Form, Record, read_records
 from luthier.tasks.splits import assign, content_split, named_split
 
