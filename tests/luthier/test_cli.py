@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -47,6 +48,25 @@ def test_tasks_are_listed(capsys):
 def test_a_task_is_validated(capsys):
     status, out, _ = run(capsys, "tasks", "validate", "mixed", "--count", "34", "--split", "test")
     assert (status, out) == (0, "mixed: 34 of 34 test questions are sound\n")
+
+
+def test_all_of_a_published_task_is_validated_unless_a_count_is_given(capsys, tmp_path):
+    targets = ["Yes", "No", "Yes"] * 10
+    rows = [{"input": f"q{number}", "target": target} for number, target in enumerate(targets)]
+    source = tmp_path / "navigate.json"
+    source.write_text(json.dumps({"examples": [*rows, rows[0], {**rows[1], "target": "Yes"}]}))
+    status, out, _ = run(capsys, "tasks", "validate", "bbh", "--source", str(source))
+    *splits, merged, contradicted = out.splitlines()
+    counts = [re.fullmatch(r"bbh: (\d+) of \1 (\w+) questions are sound", line) for line in splits]
+    assert [count[2] for count in counts] == ["train", "validation", "test"]
+    assert sum(int(count[1]) for count in counts) == 29
+    assert merged.startswith("bbh: 1 copies of questions merged")
+    assert contradicted.startswith("bbh: 1 questions left out because their rows contradict each other")
+    assert status == 0
+    status, out, _ = run(
+        capsys, "tasks", "validate", "bbh", "--source", str(source), "--split", "train", "--count", "3"
+    )
+    assert (status, out.splitlines()[0]) == (0, "bbh: 3 of 3 train questions are sound")
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,15 @@ def test_sst2_over_all_draws_keeps_train_validation_and_test_apart(shared_data: 
         ("#### 18\n#### 19", 0.0),
         ("between 17 and 18", 0.0),
         ("eighteen", 0.0),
+        ("#### 18 dollars", 1.0),
+        (r"\boxed{\$18}", 1.0),
+        ("The answer is $18$. I hope it is correct.", 1.0),
+        ("18\n\nQuestion: How many?\n#### 20", 1.0),
+        ("<think>17?</think>18", 1.0),
+        ("18 thousand", 0.0),
+        ("18 dozen", 0.0),
+        ("18 less", 0.0),
+        (r"\boxed{18\text{ thousand}}", 0.0),
     ],
 )
 def test_gsm8k_scores(tmp_path: Path, answer: str, value: float) -> None:
@@ -148,6 +157,12 @@ def only_error(task: Task) -> None:
         ("24", "The answer is 24.", 1.0),
         ("no, yes, unknown", "no,yes,unknown", 1.0),
         ("no, yes, unknown", "no, yes", 0.0),
+        ("24", r"so \boxed{24}", 1.0),
+        ("24", "24 dozen", 0.0),
+        ("Yes", r"\boxed{\text{Yes}}", 1.0),
+        ("Yes", "The answer is Yes. I hope it is correct.", 1.0),
+        ("Yes", "Yes\n\nQ: And now?\nA: No", 1.0),
+        ("?", "?", 1.0),
     ],
 )
 def test_bbh_scores(tmp_path: Path, target: str, answer: str, value: float) -> None:
@@ -221,6 +236,28 @@ def test_mmlu_names_wrong_fields(tmp_path: Path, row: dict[str, Any], message: s
         only_error(open_task("mmlu", str(write_rows(tmp_path / "a.jsonl", [row]))))
 
 
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("B", 1.0),
+        ("<think>A?\nB.</think>\nB", 1.0),
+        ("The answer is B. I hope it is correct.", 1.0),
+        ("The answer is (B).\n\nQuestion: next?", 1.0),
+        (r"\boxed{\text{(B)}}", 1.0),
+        ("\ufeffB", 1.0),
+        ("The answer is B. Both a and b", 0.0),  # the letter of one option, the text of another
+        ("İ", 0.0),
+        ("(ı) it", 0.0),
+        ("<think>B", 0.0),
+    ],
+)
+def test_mmlu_scores(tmp_path: Path, answer: str, value: float) -> None:
+    row = {"question": "q", "choices": ["one", "two", "three", "Both a and b"], "answer": "B"}
+    question = only(task := open_task("mmlu", str(write_rows(tmp_path / "a.jsonl", [row]))))
+    assert question.metadata["permutation"] == [0, 1, 2, 3]
+    assert task.score(question, answer).value == value
+
+
 # ---- HotpotQA ------------------------------------------------------------------------------------
 
 HOTPOT = {
@@ -247,6 +284,13 @@ def test_hotpotqa_scores_exact_match_and_reports_f1(tmp_path: Path, answer: str,
     score = task.score(only(task), answer)
     assert score.value == value
     assert f1 is None or f"word F1 of the answer is {f1}." in score.feedback
+
+
+def test_a_title_that_begins_like_a_lead_in_equals_itself(tmp_path: Path) -> None:
+    title = "The Answer Is Blowing"
+    task = open_task("hotpotqa", str(write(tmp_path / "h.json", json.dumps([{**HOTPOT, "answer": title}]))))
+    assert validate(task, [only(task)]) == []
+    assert task.score(only(task), "Blowing").value == 0.0
 
 
 def test_hotpotqa_f1_is_zero_between_yes_and_a_longer_answer() -> None:
@@ -295,6 +339,8 @@ def test_math_folders_and_rows(tmp_path: Path) -> None:
     assert validate(task, [question]) == []
     for answer in ("0.5", r"\dfrac12", r"first \boxed{3}, then \boxed{1/2}", "Let x.\nThe answer is $1/2$."):
         assert task.score(question, answer).value == 1.0, answer
+    for answer in ("The answer is $0.5$. I hope it is correct.", "0.5\n\nProblem: next?\n7", "<think>3</think>0.5"):
+        assert task.score(question, answer).value == 1.0, answer
     for answer in ("1/3", "it is 0.5 or so", r"\boxed{1/2} or \boxed{3}"):
         assert task.score(question, answer).value == 0.0, answer
 
@@ -334,6 +380,51 @@ def test_sst2_leaves_out_unlabelled_rows_and_names_wrong_labels(tmp_path: Path) 
 
 
 # ---- all -----------------------------------------------------------------------------------------
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "gsm8k": {"question": "q", "answer": "3 + 4 = 7\n#### 7"},
+    "bbh": {"input": "q", "target": "7"},
+    "mmlu": {"question": "q", "choices": ["6", "7"], "answer": 1},
+    "hotpotqa": HOTPOT,
+    "math": {"problem": "q", "solution": r"\boxed{7}"},
+    "sst2": {"sentence": "q", "label": 1},
+}
+
+
+@pytest.mark.parametrize("file", FORMS)
+@pytest.mark.parametrize("name", FORMS)
+def test_a_benchmark_refuses_the_file_of_another(tmp_path: Path, name: str, file: str) -> None:
+    task = open_task(name, str(write_rows(tmp_path / "a.jsonl", [FORMS[file]])))
+    if name == file:
+        assert only(task)
+    else:
+        with pytest.raises(
+            InputError, match=rf"a\.jsonl:1: a row of the benchmark {file}, not of {name}\. Fix: choose"
+        ):
+            only_error(task)
+
+
+@pytest.mark.parametrize("name", ["bbh", "math", "hotpotqa"])
+@pytest.mark.parametrize("answer", ["first 3 + 4\nthen 7", "x" * 1001])
+def test_a_worked_solution_is_no_reference(tmp_path: Path, name: str, answer: str) -> None:
+    file = write_rows(tmp_path / "a.jsonl", [{"question": "q", "answer": answer}])
+    with pytest.raises(
+        InputError, match=r"a\.jsonl:1: the answer is a worked solution.*Fix: give the final answer alone"
+    ):
+        only_error(open_task(name, str(file)))
+
+
+def test_rows_that_fail_their_own_check_are_left_out_and_counted(tmp_path: Path) -> None:
+    rows = [{"question": "p", "answer": "7"}, {"question": "q", "answer": "<think>"}, {"question": "r", "answer": "8"}]
+    task = open_task("hotpotqa", str(write_rows(tmp_path / "a.jsonl", rows)))
+    assert isinstance(task, HotpotQa)
+    assert sum(task.size(split) for split in SPLITS) == 2
+    where = tmp_path / "a.jsonl"
+    assert task.notes() == (f"1 of 3 rows fail their own check and are left out, the first is {where}:2",)
+    broken = open_task("hotpotqa", str(write_rows(tmp_path / "b.jsonl", rows[1:2])))
+    with pytest.raises(InputError, match=r"b\.jsonl:1: 1 of 1 rows fail .*Fix: check that this is a file of hotpotqa"):
+        only_error(broken)
 
 
 GENERATED = {"mixed", "twohop", "explained"}

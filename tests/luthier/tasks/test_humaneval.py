@@ -83,6 +83,8 @@ def dedented(text: str) -> str:
 FORMS = {
     "the body": lambda prompt, body: body,
     "the body in a fence": lambda prompt, body: f"Here it is:\n```python\n{body}```\nDone.",
+    "the body after a byte-order mark": lambda prompt, body: "\ufeff" + body,
+    "the body after thoughts": lambda prompt, body: "<think>\n```python\n    return 0\n```\n</think>" + body,
     "the body, stripped": lambda prompt, body: body.strip(),
     "the body, dedented": lambda prompt, body: dedented(body),
     "the whole function": lambda prompt, body: prompt + body,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from luthier.tasks.latex import boxed, same_math
@@ -102,10 +104,41 @@ def test_boxes(text: str, content: str | None) -> None:
         ("9" * 5000, "9", False),
         ("monday", r"\text{Monday}", True),
         ("", "1", False),
+        (r"10\,\text{cm}", "10", True),
+        (r"$10\text{ cm}$", "10", True),
+        ("10 cm", "10", True),
+        (r"10\text{ thousand}", "10", False),
+        (r"10\,\text{dozen}", "10", False),
+        ("y=5", "x=5", False),
+        ("x = 5", "x=5", True),
+        ("5", "x=5", True),
+        ("x = 1, y = 2", "x=1,y=2", True),
+        ("x = 1, z = 2", "x=1,y=2", False),
+        (r"0.5, 3", r"\frac12, 3", True),
+        (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \\ \end{pmatrix}", True),
+        (r"\begin{pmatrix}1\\[2pt] 2\end{pmatrix}", r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", True),
+        (r"\begin{pmatrix}1&2&3\\4\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", False),
     ],
 )
 def test_mathematics(answer: str, reference: str, equal: bool) -> None:
     assert same_math(answer, reference) is equal
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("(" * 400_000 + "1,", "(1,2)"),
+        ("1," * 200_000, "(1,2)"),
+        (r"\text{" + " " * 20_000, "1"),
+        (r"5\text{" + " " * 20_000, "(" + "1,2" * 2_000 + ")"),
+        ("1," * 20_000, "(" + "1,2" * 4_000 + ")"),
+        ("5" + r"\," * 20_000 + "x", "1" * 5_000),
+    ],
+)
+def test_mathematics_takes_no_longer_than_its_length(answer: str, reference: str) -> None:
+    started = time.process_time()
+    assert not same_math(answer, reference)
+    assert time.process_time() - started < 0.5  # a twentieth of that where nothing else runs; quadratic took 2.8 s
 
 
 OPTIONS = ("a red cat", "a cat", "7", "A", "x")
@@ -145,9 +178,27 @@ def test_options_are_permuted_by_their_key_alone() -> None:
     assert len({permute(OPTIONS[:4], str(key)) for key in range(200)}) == 24
 
 
-@pytest.mark.parametrize("last", ["All of the above", "None of these", "Both A and C", "B or C", "Neither (A) nor (B)"])
+@pytest.mark.parametrize(
+    "last",
+    [
+        *("All of the above", "None of these", "Both A and C", "B or C", "Neither (A) nor (B)"),
+        *(
+            "Both a and b",
+            "a, b and c",
+            "all of the mentioned",
+            "None of the mentioned",
+            "either a or b",
+            "all of them",
+        ),
+    ],
+)
 def test_options_that_speak_of_each_other_keep_their_order(last: str) -> None:
     assert all(permute(("x", "y", "z", last), str(key)) == (0, 1, 2, 3) for key in range(20))
+
+
+@pytest.mark.parametrize("last", ["a cat and a dog", "both a dog and a cat", "It is not a bird", "what a man answers"])
+def test_options_that_only_look_like_it_are_moved(last: str) -> None:
+    assert len({permute(("x", "y", "z", last), str(key)) for key in range(20)}) > 5
 
 
 def test_options_part_from_a_text_and_join_again() -> None:

@@ -41,6 +41,15 @@ def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
     assert records[5].where == f"{tmp_path / '6.tsv'}:2"
 
 
+def test_byte_order_marks_are_no_part_of_a_row(tmp_path: Path) -> None:
+    row = json.dumps({"a": "1", "b": "2"})
+    write(tmp_path / "1.jsonl", f"\ufeff{row}\n\ufeff{row}\n")  # two files that were joined
+    write(tmp_path / "2.json", f"\ufeff[{row}]")
+    write(tmp_path / "3.csv", "\ufeffa,b\n1,2\n")
+    (tmp_path / "4.jsonl.gz").write_bytes(gzip.compress(f"\ufeff{row}".encode()))
+    assert [dict(record.row) for record in read_records(str(tmp_path), FORM)] == [{"a": "1", "b": "2"}] * 5
+
+
 def test_groups_and_splits_come_from_names(tmp_path: Path) -> None:
     for name in ("test/algebra/1.json", "anatomy_dev.json", "navigate/train-00000-of-00001.json", "plain.json"):
         write(tmp_path / name, "{}")
