@@ -34,7 +34,7 @@ from luthier.harnesses.configurations import Configuration
 from luthier.harnesses.random_graph import random_graph
 from luthier.ledger import Account
 from luthier.methods import mas_architect
-from luthier.question import read_questions
+from luthier.question import Question, read_questions
 from luthier.spending import milestones
 from luthier.target import Target
 from luthier.targets.checkpoints import open_checkpoint

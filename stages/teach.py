@@ -15,6 +15,7 @@ from luthier.methods import mas_architect
 from luthier.methods.mas_architect import Candidate
 from luthier.question import Question, read_questions
 from luthier.target import Failure
+from luthier.task import Published
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
 from stages.grid import OUT as GRID
@@ -28,7 +29,7 @@ def work(bench: Workbench, options: Options) -> None:
     """Write data/teach/<method>/rows.jsonl and log.json."""
     settings = bench.params.method(bench.method).teach
     questions = read_questions(QUESTIONS / "train.jsonl")[: bench.params.profile.grid.train]
-    taught = [q for q in questions if not settings.families or q.family in settings.families]
+    taught = _taught(bench, questions)
     meter = bench.meter("target", "data", split="train")
     if settings.server is None:
         pool = [item.harness for item in configurations(bench) if item.harness is not None]
@@ -70,6 +71,18 @@ def _why(counts: Mapping[str, int]) -> str:
     steps = sorted(((count, step) for step, count in counts.items() if count and step not in totals), reverse=True)
     became = ", ".join(f"{count} {step}" for count, step in steps)
     return f"of {counts['executed']} candidates {became}" if became else "there was no candidate"
+
+
+def _taught(bench: Workbench, questions: list[Question]) -> list[Question]:
+    """Those of the families that the profile names; all, where it names families of another task alone."""
+    families = bench.params.method(bench.method).teach.families
+    taught = [question for question in questions if not families or question.family in families]
+    if not taught and isinstance(bench.task, Published):
+        print(
+            f"teach: task {bench.task.name} has none of the families in teach.families, so the teacher sees all of it"
+        )
+        return questions
+    return taught
 
 
 def _confirmed(bench: Workbench, candidates: list[Candidate]) -> list[Candidate]:

@@ -69,6 +69,13 @@ def test_general_configurations_use_tools_only_to_hand_on_what_agents_wrote():
             assert tools <= {"copy", "first", "last", "sum"}
 
 
+def test_the_teacher_sees_all_where_the_profile_names_families_of_another_task(project, capsys):
+    gsm8k(project(), HELD_OUT.replace("teach: {", "teach: { families: [gcd, lcm],"))
+    assert [run(questions), run(grid), run(teach)] == [0, 0, 0]
+    assert "task gsm8k has none of the families in teach.families" in capsys.readouterr().out
+    assert list(read_rows(Path("data/teach/mas_architect/rows.jsonl")))
+
+
 def test_copies_and_contradictions_are_said_when_questions_are_drawn(project, capsys):
     gsm8k(folder := project())
     source = folder / "own.jsonl"
