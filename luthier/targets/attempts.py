@@ -17,6 +17,9 @@ Parsed = TypeVar("Parsed")
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 60.0
 
+Ask = Callable[[Callable[[], str], Any, str], tuple[Any, tuple[Attempt, ...]]]
+"""`attempt` with the policy and the gate of one server: takes send, read and seed."""
+
 Kind = Literal["fault", "down", "refused", "denied", "too_long", "parameter"]
 """What went wrong with a try.
 

@@ -85,6 +85,8 @@ class Chooser:
             try:
                 score, attempts = self._scorer.score(request, choice)
             except GaveUpError as end:
+                if usage.calls:
+                    tries.append(Attempt(usage, "only some of the choices were scored"))
                 tries.extend(end.attempts)
                 lacking = end.last is not None and end.last.kind in ("refused", "parameter")
                 with self._lock:

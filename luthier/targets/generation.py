@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from luthier.target import Attempt, Request
-from luthier.targets.attempts import GaveUpError
+from luthier.targets.attempts import Ask, GaveUpError
 from luthier.targets.dialect import Dialect
 from luthier.targets.refusals import smaller_room
 from luthier.targets.replies import Reply, ReplyReader
 from luthier.targets.wire import Wire
-
-Ask = Callable[[Callable[[], str], Any, str], tuple[Any, tuple[Attempt, ...]]]
-"""Sends, reads and tries again; see `luthier.targets.attempts.attempt`. Raises `GaveUpError`."""
 
 
 class Generator:

@@ -91,7 +91,7 @@ class OpenAITarget:
                 f"one of concurrency {concurrency}, timeout_seconds {timeout_seconds}, outage_seconds "
                 f"{outage_seconds} and thinking_tokens {thinking_tokens} is out of range",
                 where="target",
-                fix="use 1 or more, more than 0, and 0 or more twice",
+                fix="use a concurrency of 1 or more, a timeout above 0, and nothing below 0",
             )
         self.name = model
         self._url = base_url.rstrip("/")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from luthier.target import Attempt, Request, Usage
-from luthier.targets.attempts import AttemptError
+from luthier.targets.attempts import Ask, AttemptError
 from luthier.targets.batching import chat_rows
 from luthier.targets.replies import ReplyReader
 from luthier.targets.wire import Wire
-
-Ask = Callable[[Callable[[], str], Any, str], tuple[Any, tuple[Attempt, ...]]]
-"""Sends, reads and tries again; see `luthier.targets.attempts.attempt`. Raises `GaveUpError`."""
 
 
 class Scorer:

@@ -11,7 +11,7 @@ from luthier.budget import Budget
 from luthier.ledger import Ledger
 from luthier.meter import CallsExhausted, Meter
 from luthier.store import Store
-from luthier.target import Completion, Message, Request
+from luthier.target import Completion, Failure, Message, Request
 from luthier.targets.choosing import match
 from luthier.targets.openai import OpenAITarget
 from tests.luthier.targets.canned_server import Canned, answering, models, refused, said
@@ -75,6 +75,25 @@ def test_a_raw_prompt_is_matched_where_nothing_is_echoed() -> None:
         assert [answer.text for answer in answers if isinstance(answer, Completion)] == ["no", "no"]
         # That the server does not echo is learned once.
         assert [bool(body.get("echo")) for body in server.posts()] == [True, False, False]
+        target.close()
+
+
+def test_choices_that_were_scored_before_a_fault_are_paid() -> None:
+    scored = {"token_logprobs": [None, -1.0], "text_offset": [0, len(str(RAW.prompt))]}
+    count = iter(range(9))
+
+    def reply(path: str, body: dict[str, Any]) -> Canned:
+        if next(count):
+            return refused("cuda error", 500)
+        choice = {"index": 0, "finish_reason": "length", "text": "", "logprobs": scored}
+        return Canned({"model": "smol", "choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 0}})
+
+    with answering(reply) as server:
+        target = OpenAITarget(server.url, "smol", retries=0)
+        (answer,) = target.complete([RAW])
+        assert isinstance(answer, Failure)
+        assert [(tried.usage.calls, tried.usage.prompt_tokens) for tried in answer.attempts] == [(1, 9), (1, 0)]
+        assert all(tried.problem for tried in answer.attempts)
         target.close()
 
 
