@@ -33,6 +33,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if body.get("model") != self.model:
             self._refuse(404, f"the model {body.get('model')!r} does not exist")
+        elif not isinstance(body.get("prompt", ""), str | list):
+            self._refuse(400, "the prompt is neither text nor tokens")
         elif self.path == "/tokenize" and self.owner == "vllm":
             ids = self.target._prompt_ids(_request(body))
             self._reply(200, {"tokens": ids, "count": len(ids)})
