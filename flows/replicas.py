@@ -22,6 +22,7 @@ from luthier.params import load_params
 from luthier.revision import find_root
 
 OUT = Path("data/replicas")
+PAID = Path("reports/paid/replicas")
 COPIES = Path(".cache/replicas")
 _KEPT = ("scores.json", "executions.jsonl", "held_out.jsonl")
 
@@ -42,7 +43,7 @@ def replicas(method: str) -> list[int]:
         say(f"replicas: {method}, seed {seed}")
         own = seed == params.ask.seed
         source = root if own else build(root, method, params.ask.profile, seed, say)
-        collect(source, method, root / OUT / method / str(seed))
+        collect(source, root, method, seed)
     return list(params.profile.compare.seeds)
 
 
@@ -72,12 +73,15 @@ def build(root: Path, method: str, profile: str, seed: int, say: Callable[[str],
     return folder
 
 
-def collect(source: Path, method: str, folder: Path) -> None:
-    """Copy what a comparison reads out of a build: the evaluation, and the bill as `spending.json`."""
+def collect(source: Path, root: Path, method: str, seed: int) -> None:
+    """Copy what a comparison reads out of a build: the evaluation, the bill as `spending.json`, what was paid apart."""
+    folder, paid = root / OUT / method / str(seed), root / PAID / method / f"{seed}.json"
     folder.mkdir(parents=True, exist_ok=True)
+    paid.parent.mkdir(parents=True, exist_ok=True)
     for name in _KEPT:
         shutil.copy2(source / "data" / "evaluate" / method / name, folder / name)
     shutil.copy2(source / "reports" / "spending" / f"{method}.json", folder / "spending.json")
+    shutil.copy2(source / "reports" / "paid" / f"{method}.json", paid)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

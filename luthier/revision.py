@@ -21,6 +21,8 @@ from luthier.errors import InputError
 from luthier.files import digest_text, md5_file
 
 PIPELINE_FILE, LOCK_FILE, PARAMS_FILE = "dvc.yaml", "dvc.lock", "params.yaml"
+CODE_FOLDER = "data/code"
+"""Where the stage `code` writes what each stage's code is (`luthier.stage_code`)."""
 # The pipeline itself writes this file while it runs, so a change in it is not a change of the code.
 WRITTEN_BY_PIPELINE = frozenset({LOCK_FILE})
 
@@ -148,6 +150,20 @@ def read_stages(root: Path) -> dict[str, StageFacts]:
     return {name: _facts(root, name, row) for name, row in sorted(rows.items())}
 
 
+def declared_stages(root: Path) -> list[str]:
+    """Every stage of `dvc.yaml` by its address: "grid", and "sft@mas_architect" for each combination of a matrix.
+
+    Raises:
+        InputError: `dvc.yaml` or `params.yaml` cannot be read.
+    """
+    document, params = _pipeline(root)
+    names: list[str] = []
+    for base, stage in document.get("stages", {}).items():
+        combinations = _combinations(stage, params)
+        names += [base] if combinations is None else [f"{base}@{item}" for item in combinations]
+    return names
+
+
 def running_stage(root: Path, name: str) -> StageFacts:
     """A stage that is running now: what it reads, from `dvc.yaml`, with digests from its upstream's lock.
 
@@ -162,7 +178,7 @@ def running_stage(root: Path, name: str) -> StageFacts:
     deps: dict[str, str] = {}
     for path in sorted(_declared_deps(root, name)):
         inside = {out: md5 for out, md5 in known.items() if _related(path, out)}
-        if inside:
+        if inside and not _related(path, CODE_FOLDER):  # of that folder, a stage reads its own file alone
             deps.update(inside)
         else:
             file = root / path
@@ -182,11 +198,12 @@ def upstream(stage: StageFacts, stages: Mapping[str, StageFacts]) -> tuple[Stage
 
 
 def parents(stage: StageFacts, stages: Mapping[str, StageFacts]) -> list[StageFacts]:
-    """The stages whose outputs `stage` reads, by name."""
+    """The stages whose outputs `stage` reads, by name; not the one that digests the code, which the commit names."""
+    read = [dep for dep in stage.deps if not _related(dep, CODE_FOLDER)]
     return [
         other
         for name, other in sorted(stages.items())
-        if name != stage.name and any(_related(dep, out.path) for dep in stage.deps for out in other.outs)
+        if name != stage.name and any(_related(dep, out.path) for dep in read for out in other.outs)
     ]
 
 
@@ -205,10 +222,16 @@ def _facts(root: Path, name: str, row: Mapping[str, Any]) -> StageFacts:
     return StageFacts(name, deps, tuple(outs))
 
 
+def _pipeline(root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """`dvc.yaml` and `params.yaml`."""
+    path, settings = root / PIPELINE_FILE, root / PARAMS_FILE
+    document = _load_yaml(_read_text(path, fix="run in the project's folder"), path) or {}
+    return document, _load_yaml(_read_text(settings, fix="write one"), settings) or {}
+
+
 def _declared_deps(root: Path, name: str) -> list[str]:
     path = root / PIPELINE_FILE
-    document = _load_yaml(_read_text(path, fix="run in the project's folder"), path) or {}
-    params = _load_yaml(_read_text(root / PARAMS_FILE, fix="write one"), root / PARAMS_FILE) or {}
+    document, params = _pipeline(root)
     base, _, item = name.partition("@")
     stage = document.get("stages", {}).get(base)
     if stage is None:
@@ -219,20 +242,27 @@ def _declared_deps(root: Path, name: str) -> list[str]:
 
 
 def _matrix_item(base: str, stage: Mapping[str, Any], params: Mapping[str, Any], item: str) -> Any:
-    """Values behind `sft@mas_architect`: DVC joins a matrix combination's values with "-"."""
-    matrix = stage.get("matrix")
-    if not isinstance(matrix, Mapping):
+    """Values behind `sft@mas_architect`."""
+    named = _combinations(stage, params)
+    if named is None:
         return item
-    combinations: Iterator[dict[str, Any]] = iter([{}])
-    for key, values in matrix.items():
-        listed = params.get(values[2:-1].strip(), []) if isinstance(values, str) else values
-        combinations = iter([{**row, key: value} for row in combinations for value in listed])
-    named = {"-".join(str(value) for value in row.values()): row for row in combinations}
     if item not in named:
         raise InputError(
             f"stage {base!r} has no {item!r}", where=PIPELINE_FILE, fix=f"use one of {', '.join(sorted(named)) or '-'}"
         )
     return named[item]
+
+
+def _combinations(stage: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
+    """A matrix's combinations by name, for which DVC joins the values with "-"; None for a stage without a matrix."""
+    matrix = stage.get("matrix")
+    if not isinstance(matrix, Mapping):
+        return None
+    combinations: Iterator[dict[str, Any]] = iter([{}])
+    for key, values in matrix.items():
+        listed = params.get(values[2:-1].strip(), []) if isinstance(values, str) else values
+        combinations = iter([{**row, key: value} for row in combinations for value in listed])
+    return {"-".join(str(value) for value in row.values()): row for row in combinations}
 
 
 def _fill(text: str, scope: Mapping[str, Any], where: Path) -> str:

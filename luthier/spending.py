@@ -6,9 +6,11 @@ executions and update passes. Validation and test answers are no part of it; not
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from luthier.contender import Spend, spends
 from luthier.entry import Entry, Line
@@ -33,6 +35,11 @@ class Milestone:
     stage: str
     spent: tuple[Spend, ...]
 
+    def repeatable(self) -> Milestone:
+        """Without seconds and without what was paid: what equal builds have in common."""
+        spent = [replace(item, alone=replace(item.alone, seconds=None), paid=None) for item in self.spent]
+        return Milestone(self.stage, tuple(spent))
+
 
 def milestones(bench: Workbench, steps: Sequence[int]) -> list[Milestone]:
     """The spending of a method's checkpoints, in order.
@@ -50,6 +57,44 @@ def milestones(bench: Workbench, steps: Sequence[int]) -> list[Milestone]:
     found = [Milestone("sft", _sum(done))]
     found += [Milestone(f"reinforce_{step}", _sum([*done, *filter(_before(step), explored)])) for step in sorted(steps)]
     return [*found, Milestone("reinforce", _sum([*done, *explored]))]
+
+
+def read_bill(path: Path, paid: Path) -> list[Milestone]:
+    """A bill as a build left it.
+
+    Args:
+        path: The repeatable part.
+        paid: The whole, which differs between equal builds and is therefore no dependency of anyone; where it is
+            absent, what was paid is unknown.
+
+    Raises:
+        InputError: a file is broken, or the first one is missing.
+    """
+    known = {
+        (item.stage, spend.account, spend.role, spend.trained): spend.paid
+        for item in (_read(paid) if paid.is_file() else [])
+        for spend in item.spent
+    }
+    return [
+        Milestone(
+            item.stage,
+            tuple(
+                replace(spend, paid=known.get((item.stage, spend.account, spend.role, spend.trained)))
+                for spend in item.spent
+            ),
+        )
+        for item in _read(path)
+    ]
+
+
+def _read(path: Path) -> list[Milestone]:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return [Milestone(row["stage"], tuple(map(Spend.from_row, row["spent"]))) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"cannot read what an earlier stage wrote ({error})", where=str(path), fix="run `dvc repro compare`"
+        ) from error
 
 
 def _entries(bench: Workbench, stage: str) -> list[Entry]:

@@ -38,6 +38,7 @@ from luthier.question import read_questions
 from luthier.report.comparison_page import render_comparison
 from luthier.report.comparison_summary import lines, table
 from luthier.report.tables import contender_label
+from luthier.spending import read_bill
 from luthier.target import Target, Usage
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
@@ -48,6 +49,8 @@ from stages.search import OUT as SEARCH
 OUT = Path("data/compare")
 PAGE = Path("reports/comparison.html")
 REPLICAS = Path("data/replicas")
+PAID = Path("reports/paid/replicas")
+"""Read to be shown where it is there, and no dependency: what was paid differs between equal builds."""
 BASELINE = "target_alone"
 FIXED = ("target_alone", "best_fixed")
 START = "program"
@@ -127,8 +130,8 @@ class Stage:
         """
         folder, about = REPLICAS / method / str(seed), card(method)
         rows, scores = self._rows(folder), _json(folder / "scores.json")
-        bill = _json(folder / "spending.json")
-        done = [(item["stage"], tuple(map(Spend.from_row, item["spent"]))) for item in bill]
+        bill = read_bill(folder / "spending.json", PAID / method / f"{seed}.json")
+        done = [(item.stage, item.spent) for item in bill]
         curve = [
             Point(before_use(spent), scores["validation"][stage]["pooled"]["mean"], stage, trained=_trained(spent))
             for stage, spent in done

@@ -51,7 +51,9 @@ from stages.teach import OUT as TEACH
 
 OUT = Path("data/evaluate")
 SPENDING = Path("reports/spending")
-"""Bills hold seconds and what was paid, which differ between equal builds, so they stand with the reports."""
+"""What each checkpoint cost as if alone, without seconds: equal for equal builds, so that others may depend on it."""
+PAID = Path("reports/paid")
+"""The same with seconds and what was really paid, which differ between equal builds: for people to read."""
 ALONE = "direct"
 PAIRS = (
     ("sft", "target_alone"),
@@ -112,7 +114,8 @@ def work(bench: Workbench, options: Options) -> None:
         write_rows(OUT / bench.method / f"{name}.jsonl", rows)
     write_json(OUT / bench.method / "scores.json", scores)
     bill = milestones(bench, bench.params.method(bench.method).reinforce.milestones)
-    write_json(SPENDING / f"{bench.method}.json", [asdict(item) for item in bill])
+    write_json(SPENDING / f"{bench.method}.json", [asdict(item.repeatable()) for item in bill])
+    write_json(PAID / f"{bench.method}.json", [asdict(item) for item in bill])
     for name, table in scores["test"].items():
         pooled = table["pooled"]
         print(

@@ -1,4 +1,4 @@
-"""Stage `report`: draw the one-page report, and write the same figures for `dvc metrics` and `dvc plots`."""
+"""Stage `report`: draw the one-page report, and write the same figures for `dvc metrics`, `dvc plots` and programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from luthier.files import write_atomically, write_json
 from luthier.report.data import read_report_data
-from luthier.report.metrics import curves_csv, metrics
+from luthier.report.metrics import curves_csv, figures, headline
 from luthier.report.page import render
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
@@ -15,7 +15,7 @@ OUT = Path("reports")
 
 
 def work(bench: Workbench, options: Options) -> None:
-    """Write reports/{index.html, metrics.json, curves.csv}."""
+    """Write reports/{index.html, figures.json, curves.csv} and reports/metrics/<method>.json."""
     methods = bench.params.ask.methods
     print(f"report: methods {', '.join(methods)}, no model is called")
     if options.dry_run:
@@ -23,7 +23,9 @@ def work(bench: Workbench, options: Options) -> None:
     data = read_report_data(bench.root, methods)
     out = bench.root / OUT
     write_atomically(out / "index.html", render(data, bench.params, bench.root))
-    write_json(out / "metrics.json", metrics(data))
+    write_json(out / "figures.json", figures(data))
+    for method in data.methods:
+        write_json(out / "metrics" / f"{method.card.name}.json", headline(method))
     write_atomically(out / "curves.csv", curves_csv(data))
     print(f"report: {out / 'index.html'}")
 

@@ -44,7 +44,7 @@ def test_the_first_steps_already_lower_the_loss(built):
 
 def test_the_report_is_one_page_with_the_measured_numbers(built):
     page = (built / "reports" / "index.html").read_text()
-    metrics = json.loads((built / "reports" / "metrics.json").read_text())
+    metrics = json.loads((built / "reports" / "figures.json").read_text())
     assert "MAS-Architect" in page
     assert METHOD in json.dumps(metrics)
 

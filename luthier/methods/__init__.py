@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier.errors import InputError
 from luthier.method import MethodCard
@@ -14,10 +14,12 @@ from luthier.methods.mas_architect import CARD as MAS_ARCHITECT
 from luthier.methods.mipro import CARD as MIPRO
 from luthier.methods.optoprime import CARD as OPTOPRIME
 from luthier.methods.textgrad import CARD as TEXTGRAD
-from luthier.searches.parts import Parts
-from luthier.searches.session import Search
 
-Searcher = Callable[[Any, Parts], Search]
+if TYPE_CHECKING:
+    from luthier.searches.parts import Parts
+    from luthier.searches.session import Search
+
+Searcher = Callable[[Any, "Parts"], "Search"]
 """Settings of the method (`luthier.search_params`) and parts -> the search."""
 
 METHODS: dict[str, MethodCard] = {

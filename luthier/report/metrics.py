@@ -1,4 +1,4 @@
-"""The page's figures as files: flat numbers for `dvc metrics`, learning curves for `dvc plots`."""
+"""The page's figures as files: a few for `dvc metrics`, all of them beside it, learning curves for `dvc plots`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,29 @@ import io
 from luthier.report.curves import COLUMNS, curve_rows, flat_share
 from luthier.report.data import MethodData, ReportData, pooled
 
+_BASELINES = ("target_alone", "best_fixed")
 
-def metrics(data: ReportData) -> dict[str, float]:
+
+DIGITS = 4
+
+
+def headline(method: MethodData) -> dict[str, float]:
+    """What `dvc metrics show` prints of a method in one row, to `DIGITS` digits.
+
+    Mean test scores of the target alone, the best fixed configuration and the checkpoints of each phase; the interval
+    and the target's tokens a question of the last one; new compositions.
+    """
+    scores = method.scores
+    found = {name: pooled(scores.test[name]).mean for name in (*_BASELINES, *method.card.phases) if name in scores.test}
+    last = scores.test[scores.final]
+    interval = pooled(last)
+    found |= {"low": interval.low, "high": interval.high, "tokens": last.target_tokens}
+    if scores.final in scores.novel:
+        found["novel"] = len(scores.novel[scores.final])
+    return {name: round(value, DIGITS) for name, value in found.items()}
+
+
+def figures(data: ReportData) -> dict[str, float]:
     """Numbers by "<method>.<contender>.<name>"; the same as on the page, unrounded."""
     flat: dict[str, float] = {"grid.best_validation_score": data.grid["best_validation_score"] or 0.0}
     flat["grid.compared"] = data.grid["compared"]

@@ -127,8 +127,10 @@ def test_a_replica_is_the_evaluation_and_its_bill(root, tmp_path):
     for name in ("scores.json", "executions.jsonl", "held_out.jsonl", "other.txt"):
         write(root / "data" / "evaluate" / "m" / name, name)
     write(root / "reports" / "spending" / "m.json", "bill")
-    folder = tmp_path / "replicas" / "m" / "17"
-    replicas.collect(root, "m", folder)
+    write(root / "reports" / "paid" / "m.json", "paid")
+    folder = tmp_path / "data" / "replicas" / "m" / "17"
+    replicas.collect(root, tmp_path, "m", 17)
+    assert (tmp_path / "reports" / "paid" / "replicas" / "m" / "17.json").read_text() == "paid"
     assert {path.name: path.read_text() for path in folder.iterdir()} == {
         "scores.json": "scores.json",
         "executions.jsonl": "executions.jsonl",

@@ -57,7 +57,9 @@ def write_replicas(root: Path, seeds: tuple[int, ...] = SEEDS) -> None:
         scores = {name: {"pooled": {"mean": 0.1 * rank}} for rank, name in enumerate(CALLS, start=1)}
         write_json(folder / "scores.json", {"validation": scores})
         bill = [Milestone(stage, spent(stage, 1 if seed == 17 else 2)) for stage in CALLS]
-        write_json(folder / "spending.json", [json.loads(json.dumps(asdict(item))) for item in bill])
+        write_json(folder / "spending.json", [json.loads(json.dumps(asdict(item.repeatable()))) for item in bill])
+        paid = root / "reports" / "paid" / "replicas" / METHOD / f"{seed}.json"
+        write_json(paid, [json.loads(json.dumps(asdict(item))) for item in bill])
 
 
 def result(contender: str, question: Question, place: int, right: bool) -> Result:

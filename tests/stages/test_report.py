@@ -21,7 +21,7 @@ def project(tmp_path, monkeypatch):
 
 def test_the_stage_writes_page_metrics_and_curves(project, capsys):
     assert run_stage("report", work, []) == 0
-    metrics = json.loads((project / "reports/metrics.json").read_text())
+    metrics = json.loads((project / "reports/figures.json").read_text())
     page = (project / "reports/index.html").read_text()
     assert f"{100 * metrics['mas_architect.reinforce.score']:.1f} %" in page
     assert (project / "reports/curves.csv").read_text().startswith("method,phase,step,loss,reward")

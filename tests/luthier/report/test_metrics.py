@@ -2,13 +2,13 @@ import csv
 import io
 import json
 
-from luthier.report.metrics import curves_csv, metrics
+from luthier.report.metrics import curves_csv, figures, headline
 
 METHOD = "mas_architect"
 
 
 def test_metrics_are_flat_numbers_equal_to_the_scores(data, project):
-    found = metrics(data)
+    found = figures(data)
     scores = json.loads((project / f"data/evaluate/{METHOD}/scores.json").read_text())
     assert all(isinstance(value, int | float) for value in found.values())
     for name, row in scores["test"].items():
@@ -23,11 +23,22 @@ def test_metrics_are_flat_numbers_equal_to_the_scores(data, project):
     assert found[f"{METHOD}.teach.acceptance"] == log["acceptance"]
 
 
+def test_a_method_has_one_short_row_of_rounded_headlines(data, project):
+    """`dvc metrics show` prints a row for each method, and must fit a terminal."""
+    row = headline(data.methods[0])
+    scores = json.loads((project / f"data/evaluate/{METHOD}/scores.json").read_text())
+    assert list(row) == ["target_alone", "best_fixed", "sft", "reinforce", "low", "high", "tokens", "novel"]
+    assert row["reinforce"] == round(scores["test"]["reinforce"]["pooled"]["mean"], 4)
+    assert row["low"] == round(scores["test"]["reinforce"]["pooled"]["low"], 4)
+    assert row["novel"] == len(scores["novel_compositions"]["reinforce"])
+    assert len("  ".join(row)) < 80
+
+
 def test_zero_variance_share_is_the_mean_over_steps(data, project):
     curve = json.loads((project / f"models/reinforce/{METHOD}/training.json").read_text())["curve"]
     shares = [row["flat_groups"] for row in curve]
-    assert metrics(data)[f"{METHOD}.reinforce.zero_variance_share"] == sum(shares) / len(shares)
-    assert f"{METHOD}.sft.zero_variance_share" not in metrics(data)
+    assert figures(data)[f"{METHOD}.reinforce.zero_variance_share"] == sum(shares) / len(shares)
+    assert f"{METHOD}.sft.zero_variance_share" not in figures(data)
 
 
 def test_curves_hold_every_logged_step_under_its_column(data, project):
