@@ -42,11 +42,10 @@ from luthier.spending import read_bill
 from luthier.target import Target, Usage
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
-from stages.questions import OUT as QUESTIONS
+from stages.places import COMPARE as OUT
+from stages.places import QUESTIONS, SEARCH
 from stages.questions import read_held_out
-from stages.search import OUT as SEARCH
 
-OUT = Path("data/compare")
 PAGE = Path("reports/comparison.html")
 REPLICAS = Path("data/replicas")
 PAID = Path("reports/paid/replicas")

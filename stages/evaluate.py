@@ -41,15 +41,11 @@ from luthier.targets.checkpoints import open_checkpoint
 from luthier.training.policy_gradient import KEPT
 from luthier.workbench import CACHE, Workbench, spec_of
 from stages.entry import Options, run_stage
-from stages.grid import OUT as GRID
 from stages.grid import configurations
-from stages.questions import OUT as QUESTIONS
+from stages.places import EVALUATE as OUT
+from stages.places import GRID, QUESTIONS, REINFORCE, SFT, TEACH
 from stages.questions import read_held_out
-from stages.reinforce import OUT as REINFORCE
-from stages.sft import OUT as SFT
-from stages.teach import OUT as TEACH
 
-OUT = Path("data/evaluate")
 SPENDING = Path("reports/spending")
 """What each checkpoint cost as if alone, without seconds: equal for equal builds, so that others may depend on it."""
 PAID = Path("reports/paid")

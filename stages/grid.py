@@ -6,8 +6,6 @@ on the validation rows alone.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from luthier.evaluation import grid_jobs, grid_summary
 from luthier.execute import forecast_executions
 from luthier.files import write_json, write_rows
@@ -16,9 +14,8 @@ from luthier.question import read_questions
 from luthier.task import Published
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
-from stages.questions import OUT as QUESTIONS
-
-OUT = Path("data/grid")
+from stages.places import GRID as OUT
+from stages.places import QUESTIONS
 
 
 def work(bench: Workbench, options: Options) -> None:

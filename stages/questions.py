@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from luthier.errors import InputError
 from luthier.question import SPLITS, Question, read_questions, write_questions
 from luthier.task import HoldsOut, Published, validate
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
-
-OUT = Path("data/questions")
+from stages.places import QUESTIONS as OUT
 
 
 def work(bench: Workbench, options: Options) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from luthier.execute import Job
 from luthier.execution import Execution
@@ -17,10 +16,8 @@ from luthier.training.record import progress_line
 from luthier.training.resume import held
 from luthier.workbench import CACHE, Workbench
 from stages.entry import Options, run_stage
-from stages.questions import OUT as QUESTIONS
-from stages.sft import OUT as SFT
-
-OUT = Path("models/reinforce")
+from stages.places import QUESTIONS, SFT
+from stages.places import REINFORCE as OUT
 
 
 def work(bench: Workbench, options: Options) -> None:

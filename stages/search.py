@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from luthier.budget import Amount, Budget, show
 from luthier.errors import InputError
@@ -32,9 +31,9 @@ from luthier.searches.standing import Stand, stand_at
 from luthier.target import Role
 from luthier.workbench import CACHE, Workbench
 from stages.entry import Options, run_stage
-from stages.questions import OUT as QUESTIONS
+from stages.places import QUESTIONS
+from stages.places import SEARCH as OUT
 
-OUT = Path("data/search")
 LOGS = CACHE / "searches"
 _VERSION = 2
 """Raise it when equal settings search otherwise: a log of the version before cannot be continued."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from luthier.errors import InputError
 from luthier.files import digest_file, digest_text, read_rows
 from luthier.training import checkpoint, sft
@@ -11,9 +9,8 @@ from luthier.training.record import base_folder, progress_line
 from luthier.training.resume import held
 from luthier.workbench import CACHE, Workbench
 from stages.entry import Options, run_stage
-from stages.teach import OUT as TEACH
-
-OUT = Path("models/sft")
+from stages.places import SFT as OUT
+from stages.places import TEACH
 
 
 def work(bench: Workbench, options: Options) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 
 from luthier.errors import InputError
 from luthier.execute import Job, forecast_executions
@@ -18,11 +17,11 @@ from luthier.target import Failure
 from luthier.task import Published
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
-from stages.grid import OUT as GRID
 from stages.grid import configurations
-from stages.questions import OUT as QUESTIONS
 
 OUT = Path("data/teach")
+from stages.places import GRID, QUESTIONS
+from stages.places import TEACH as OUT
 
 
 def work(bench: Workbench, options: Options) -> None:
