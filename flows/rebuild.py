@@ -24,6 +24,7 @@ from flows.launch import StageError, end_children, exit_status, launch
 from luthier.files import locked
 from luthier.processes import GRACE_SECONDS
 from luthier.revision import find_root
+from luthier.stage_code import OWN_STAGE, stale_code
 
 LOCK = Path(".cache/dvc.lock-file")
 # DVC's child may be a flow that ends a child of its own first.
@@ -135,7 +136,12 @@ def _changed(targets: Sequence[str], root: Path, lock: int) -> set[str]:
     status = launch(arguments, root=root, say=lines.append, keep_open=[lock])
     if status:
         raise StageError(f"dvc status ({' '.join(lines)})", status)
-    return set(json.loads(next((line for line in reversed(lines) if line.startswith("{")), "{}")))
+    changed = set(json.loads(next((line for line in reversed(lines) if line.startswith("{")), "{}")))
+    if OWN_STAGE not in changed:
+        return changed
+    # Whatever changed in the sources, only what a stage reaches makes it stale: DVC would know after a run of `code`.
+    upstream = _closure(targets, [(after, before) for before, after in _edges(root, lock)])
+    return changed - {OWN_STAGE} | {stage for stage in stale_code(root) if not targets or stage in upstream}
 
 
 def _edges(root: Path, lock: int) -> list[tuple[str, str]]:

@@ -164,6 +164,23 @@ def declared_stages(root: Path) -> list[str]:
     return names
 
 
+def declared_deps(root: Path, name: str) -> list[str]:
+    """Paths that a stage of `dvc.yaml` depends on, with the values of `params.yaml` filled in.
+
+    Raises:
+        InputError: there is no such stage, or a value is missing.
+    """
+    path = root / PIPELINE_FILE
+    document, params = _pipeline(root)
+    base, _, item = name.partition("@")
+    stage = document.get("stages", {}).get(base)
+    if stage is None:
+        raise InputError(f"has no stage {base!r}", where=str(path), fix=f"add the stage {base!r}, or name another")
+    scope = params | {"item": _matrix_item(base, stage, params, item)}
+    deps = stage.get("do", stage).get("deps", [])
+    return [_fill(dep if isinstance(dep, str) else next(iter(dep)), scope, path) for dep in deps]
+
+
 def running_stage(root: Path, name: str) -> StageFacts:
     """A stage that is running now: what it reads, from `dvc.yaml`, with digests from its upstream's lock.
 
@@ -176,7 +193,7 @@ def running_stage(root: Path, name: str) -> StageFacts:
     stages = read_stages(root)
     known = {out.path: out.md5 for facts in stages.values() for out in facts.outs}
     deps: dict[str, str] = {}
-    for path in sorted(_declared_deps(root, name)):
+    for path in sorted(declared_deps(root, name)):
         inside = {out: md5 for out, md5 in known.items() if _related(path, out)}
         if inside and not _related(path, CODE_FOLDER):  # of that folder, a stage reads its own file alone
             deps.update(inside)
@@ -227,18 +244,6 @@ def _pipeline(root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     path, settings = root / PIPELINE_FILE, root / PARAMS_FILE
     document = _load_yaml(_read_text(path, fix="run in the project's folder"), path) or {}
     return document, _load_yaml(_read_text(settings, fix="write one"), settings) or {}
-
-
-def _declared_deps(root: Path, name: str) -> list[str]:
-    path = root / PIPELINE_FILE
-    document, params = _pipeline(root)
-    base, _, item = name.partition("@")
-    stage = document.get("stages", {}).get(base)
-    if stage is None:
-        raise InputError(f"has no stage {base!r}", where=str(path), fix=f"add the stage {base!r}, or name another")
-    scope = params | {"item": _matrix_item(base, stage, params, item)}
-    deps = stage.get("do", stage).get("deps", [])
-    return [_fill(dep if isinstance(dep, str) else next(iter(dep)), scope, path) for dep in deps]
 
 
 def _matrix_item(base: str, stage: Mapping[str, Any], params: Mapping[str, Any], item: str) -> Any:

@@ -10,6 +10,7 @@ Flows do not count where they start a stage of the same name: they decide when i
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -19,7 +20,7 @@ from typing import Any
 from luthier.code_digest import digest_source
 from luthier.errors import InputError
 from luthier.imports import Sources
-from luthier.revision import CODE_FOLDER, declared_stages
+from luthier.revision import CODE_FOLDER, declared_deps, declared_stages
 
 PACKAGES = ("luthier", "stages", "flows")
 METHODS = "luthier.methods"
@@ -58,6 +59,16 @@ def code_files(root: Path) -> dict[str, dict[str, Any]]:
     return files
 
 
+def stale_code(root: Path) -> list[str]:
+    """Stages whose code differs from what stage `code` wrote last: those that its next run makes stale.
+
+    Raises:
+        InputError: as `code_files`.
+    """
+    changed = {path for path, content in code_files(root).items() if _content(root / path) != content}
+    return [address for address in declared_stages(root) if changed & {*declared_deps(root, address)}]
+
+
 def code_file(address: str) -> str:
     """Path of a stage's file: "grid" -> data/code/grid.json, "sft@m" -> data/code/sft/m.json."""
     return f"{CODE_FOLDER}/{address.replace('@', '/')}.json"
@@ -85,6 +96,13 @@ def pinned_versions(libraries: Iterable[str], pins: Mapping[str, str]) -> dict[s
             found[name] = pins[name]
             frontier += _needs(name)
     return dict(sorted(found.items()))
+
+
+def _content(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def _module_of(stage: str, sources: Sources) -> str:

@@ -13,6 +13,7 @@ import yaml
 from dvc.repo import Repo
 
 from benchmarks.workspace import copy_project, environment
+from flows.rebuild import plan
 from luthier.errors import InputError
 from luthier.files import write_json
 from luthier.revision import declared_stages
@@ -187,3 +188,17 @@ def test_dvc_names_the_stages_that_a_pinned_version_decides(built):
         lock.write_text(before)
     assert {f"sft@{METHOD}", f"reinforce@{METHOD}"} <= found
     assert "grid" not in found
+
+
+@pytest.mark.slow
+def test_the_plan_of_a_rebuild_lists_what_the_changed_code_decides(built):
+    path = the_file(built, "headline.py")
+    before = path.read_bytes()
+    try:
+        path.write_bytes(before + b"\n# a remark\n")
+        assert plan([], root=built) == []
+        path.write_bytes(before + b"\n_CHANGED = 1\n")
+        assert plan([], root=built) == ["report"]
+        assert plan(["grid"], root=built) == []
+    finally:
+        path.write_bytes(before)
