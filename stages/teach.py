@@ -18,8 +18,6 @@ from luthier.task import Published
 from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
 from stages.grid import configurations
-
-OUT = Path("data/teach")
 from stages.places import GRID, QUESTIONS
 from stages.places import TEACH as OUT
 
