@@ -26,7 +26,8 @@ class SandboxLimits:
 
     Attributes:
         seconds: Wall time of the program, counted from its first instruction; start-up is not in it.
-        memory_bytes: Address space of each process.
+        memory_bytes: Address space of each process; and resident memory of all processes of a run together,
+            which is looked at twenty times a second, so that a burst can go past it until the next look.
         output_bytes: Kept and allowed bytes of stdout and of stderr, each.
         processes: Processes and threads alive at once, the program itself included.
     """
@@ -96,7 +97,7 @@ class Sandbox(Protocol):
         ...
 
     def self_check(self) -> None:
-        """Run the eight probes of `luthier.sandboxes.probes` behind this fence.
+        """Run the probes of `luthier.sandboxes.probes` behind this fence.
 
         Raises:
             SandboxError: a probe got through, or could not be run.

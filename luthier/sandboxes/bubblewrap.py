@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -11,12 +12,21 @@ from luthier.errors import SandboxError
 from luthier.sandbox import INSTALL_FIX, SandboxLimits, SandboxResult
 from luthier.sandboxes import probes
 from luthier.sandboxes.interpreter import NOBODY, START_CODE, own_interpreter
-from luthier.sandboxes.launch import ENVIRONMENT, PYTHON_FLAGS, Launch, in_memory, launch, start_settings
+from luthier.sandboxes.launch import (
+    ENVIRONMENT,
+    OWN_PROCESSES,
+    PYTHON_FLAGS,
+    Channels,
+    Launch,
+    in_memory,
+    launch,
+    open_channels,
+    start_settings,
+)
 from luthier.sandboxes.seccomp import filter_program
+from luthier.sandboxes.usage import FOLDER_BYTES, mount_is_full
 
 _FOLDER = "/job"
-_FOLDER_BYTES = 64 << 20
-_OWN_PROCESSES = 1  # bwrap's reaper, process 1 inside
 
 
 class BubblewrapSandbox:
@@ -59,17 +69,22 @@ class BubblewrapSandbox:
     ) -> SandboxResult:
         """See `luthier.sandbox.Sandbox.run`."""
         limits = limits or SandboxLimits()
-        with in_memory(program, files, self._filter) as (descriptors, seccomp):
-            read_end, write_end = os.pipe()
-            settings = start_settings(write_end, -1, limits.processes + _OWN_PROCESSES, descriptors, limits)
-            plan = Launch(self._command(seccomp, settings), write_end, [*descriptors.values(), seccomp], {})
-            return launch(plan, read_end, limits)
+        with in_memory(program, files, self._filter) as (descriptors, seccomp), open_channels() as channels:
+            settings = start_settings(channels, -1, limits.processes + OWN_PROCESSES, descriptors, limits)
+            plan = Launch(
+                self._command(channels, seccomp, settings),
+                [*descriptors.values(), seccomp],
+                {},
+                functools.partial(mount_is_full, path=_FOLDER),
+                namespace=True,
+            )
+            return launch(plan, channels, limits)
 
     def self_check(self) -> None:
         """See `luthier.sandbox.Sandbox.self_check`."""
         probes.check(self)
 
-    def _command(self, seccomp: int, settings: Sequence[str]) -> list[str]:
+    def _command(self, channels: Channels, seccomp: int, settings: Sequence[str]) -> list[str]:
         python = self._python
         prefix, first = str(python.prefix), []
         if self._setpriv:
@@ -81,12 +96,13 @@ class BubblewrapSandbox:
         if python.shared_library:
             variables["LD_LIBRARY_PATH"] = "/py/lib"
         inner = [self._bwrap, "--unshare-all", "--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
-        inner += ["--disable-userns", "--die-with-parent", "--new-session", "--clearenv"]
+        inner += ["--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
+        inner += ["--info-fd", str(channels.info[1].fileno()), "--block-fd", str(channels.go[0].fileno())]
         for name, value in sorted(variables.items()):
             inner += ["--setenv", name, value]
         inner += ["--ro-bind", "/usr", "/usr", "--ro-bind", prefix, "/py", *_system_folders()]
-        inner += ["--proc", "/proc", "--dev", "/dev", "--size", str(_FOLDER_BYTES), "--tmpfs", _FOLDER]
-        inner += ["--chdir", _FOLDER, "--seccomp", str(seccomp)]
+        inner += ["--dev", "/dev", "--size", str(FOLDER_BYTES), "--tmpfs", _FOLDER]
+        inner += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _FOLDER, "--seccomp", str(seccomp)]
         executable = f"/py/{python.executable.relative_to(python.prefix)}"
         return [*first, *inner, executable, *PYTHON_FLAGS, "-c", START_CODE, *settings]
 

@@ -2,12 +2,18 @@
 
 It is started as `python -I -S -c <this text> <settings>`, never imported by Luthier, and knows the
 standard library alone. Behind bubblewrap the fence already stands; behind Landlock this code closes it.
+
+The program runs in a child. The first process, held to the same limits, makes itself unreadable, waits for
+the program and reaps what it leaves: behind bubblewrap it is process 1, behind Landlock it stays outside
+the program's fence.
 """
 
 from __future__ import annotations
 
 import os
 import resource
+import select
+import signal
 import sys
 import traceback
 import types
@@ -16,29 +22,96 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _READ_FILE, _WRITE_FILE, _READ_DIR = 1 << 2, 1 << 1, 1 << 3
 _EXECUTE, _MAKE_CHARACTER_DEVICE, _MAKE_BLOCK_DEVICE = 1 << 0, 1 << 6, 1 << 11
 _NO_NEW_PRIVS, _SET_SECCOMP, _FILTER_MODE = 38, 22, 2
+_SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
+_REAP_MILLISECONDS = 50
+_OPEN_FILES, _EVERY_DESCRIPTOR = 64, 1 << 16
 
 
 def main() -> None:
-    """Settings: status fd, filter fd (-1: none), memory, cpu, file size, processes, files, readable paths.
+    """Settings: status fd, life fd, filter fd (-1: none), memory, cpu, file size, processes, files, readable paths.
 
     Files are "fd=name" joined by "/"; the first is the program.
     """
-    status, seccomp, memory, cpu, file_bytes, processes = map(int, sys.argv[1:7])
-    files = [entry.split("=", 1) for entry in sys.argv[7].split("/")]
-    readable = sys.argv[8:]
+    status, life, seccomp, memory, cpu, file_bytes, processes = map(int, sys.argv[1:8])
+    files = [entry.split("=", 1) for entry in sys.argv[8].split("/")]
+    readable = sys.argv[9:]
     for descriptor, name in files:
         _lay_down(int(descriptor), name)
-    if readable:
-        _close_landlock(readable, os.getcwd())
     _set_limits(memory, cpu, file_bytes, processes)
+    _process_control(_SET_DUMPABLE, 0)
+    program = os.fork()
+    if program:
+        _wait_for(program, life, namespace=not readable)
+    if readable:
+        _process_control(_SET_DUMPABLE, 1)  # what a run uses in sum is read from outside
+        os.setpgid(0, 0)
+        _close_landlock(readable, os.getcwd())
     if seccomp >= 0:
         _load_filter(seccomp)
-    program = os.path.join(os.getcwd(), files[0][1])
-    with open(program, encoding="utf-8", errors="surrogatepass") as file:
+    path = os.path.join(os.getcwd(), files[0][1])
+    with open(path, encoding="utf-8", errors="surrogatepass") as file:
         source = file.read()
-    os.write(status, b"1")
-    os.close(status)
-    _run(source, program)
+    os.write(status, b"%d" % os.getpid())
+    os.closerange(3, _EVERY_DESCRIPTOR)
+    _run(source, path)
+
+
+def _wait_for(program: int, life: int, *, namespace: bool) -> None:
+    """The first process: it exits as the program does, after everything that the program left.
+
+    Should the process that asked for the run die, its end of the life pipe closes, and the run ends. A
+    parent-death signal would not do: between us and bwrap stand processes that may not signal each other.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(life, 3)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.closerange(4, _EVERY_DESCRIPTOR)
+    if not namespace:
+        _process_control(_SET_CHILD_SUBREAPER, 1)
+    events = select.poll()
+    events.register(3, select.POLLHUP)
+    events.register(os.pidfd_open(program), select.POLLIN)
+    while not events.poll(_REAP_MILLISECONDS):
+        _reap_others(program)
+    if namespace:
+        os.kill(program, signal.SIGKILL)
+    else:
+        _end_group(program)  # before it is reaped: the number is still its own
+    _, status = os.waitpid(program, 0)
+    if not namespace:
+        _reap_all()
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(128 - code if code < 0 else code)
+
+
+def _reap_others(program: int) -> None:
+    while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)) and ended.si_pid != program:
+        os.waitpid(ended.si_pid, 0)
+
+
+def _end_group(program: int) -> None:
+    for end in (os.killpg, os.kill):  # it may not have made its group yet
+        try:
+            end(program, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _reap_all() -> None:
+    try:
+        while True:
+            os.wait()
+    except ChildProcessError:
+        return
+
+
+def _process_control(option: int, value: int) -> None:
+    import ctypes
+
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}, {value}) was refused")
 
 
 def _lay_down(source: int, name: str) -> None:
@@ -55,7 +128,7 @@ def _set_limits(memory: int, cpu: int, file_bytes: int, processes: int) -> None:
     for kind, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_FSIZE, file_bytes, file_bytes),
-        (resource.RLIMIT_NOFILE, 64, 64),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES),
         (resource.RLIMIT_NPROC, processes, processes),
         (resource.RLIMIT_CPU, cpu, cpu + 1),
         (resource.RLIMIT_AS, memory, memory),
@@ -105,9 +178,7 @@ def _close_landlock(readable: list[str], writable: str) -> None:
         allow(path, _READ_FILE | _READ_DIR)
     allow("/dev/null", _READ_FILE | _WRITE_FILE)
     allow(writable, rights & ~(_EXECUTE | _MAKE_CHARACTER_DEVICE | _MAKE_BLOCK_DEVICE))
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    if prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "no_new_privs was refused")
+    _process_control(_NO_NEW_PRIVS, 1)
     checked(_RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
 

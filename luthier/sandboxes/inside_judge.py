@@ -78,8 +78,14 @@ def _problem(secret: dict[str, str], candidate: Callable[..., Any]) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:_MESSAGE_TEXT] if text else type(error).__name__
+    text = str(error)
+    return _short(f"{type(error).__name__}: {text}" if text.strip() else type(error).__name__)
+
+
+def _short(text: str) -> str:
+    """One line of printable characters, cut before anything else is done with it."""
+    printable = (character if character.isprintable() else " " for character in text[: 4 * _MESSAGE_TEXT])
+    return " ".join("".join(printable).split())[:_MESSAGE_TEXT]
 
 
 def _remote(call_write: int, result_read: int) -> Callable[..., Any]:
@@ -94,7 +100,7 @@ def _remote(call_write: int, result_read: int) -> Callable[..., Any]:
         except (ValueError, TypeError, RecursionError) as error:
             raise AnswerError("the answer's process sent no readable result") from error
         if kind == "error":
-            raise AnswerError(str(value))
+            raise AnswerError(_short(str(value)))
         return decoded(value)
 
     return candidate

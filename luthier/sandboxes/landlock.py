@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import sys
-import tempfile
+import threading
 from collections.abc import Mapping
 
 from luthier.errors import SandboxError
 from luthier.sandbox import INSTALL_FIX, SandboxLimits, SandboxResult
 from luthier.sandboxes import probes
+from luthier.sandboxes.folder import working_folder
 from luthier.sandboxes.interpreter import (
+    NOBODY,
     START_CODE,
     Interpreter,
     interpreter_for_everybody,
@@ -18,8 +22,21 @@ from luthier.sandboxes.interpreter import (
     process_count,
     user_of_one_run,
 )
-from luthier.sandboxes.launch import ENVIRONMENT, PYTHON_FLAGS, Launch, in_memory, launch, start_settings
+from luthier.sandboxes.launch import (
+    ENVIRONMENT,
+    OWN_PROCESSES,
+    PYTHON_FLAGS,
+    Launch,
+    in_memory,
+    launch,
+    open_channels,
+    start_settings,
+)
 from luthier.sandboxes.seccomp import filter_program
+from luthier.sandboxes.usage import folder_is_full
+
+# The kernel counts all processes of a user together: two runs of one user would use up each other's.
+_count_of_processes = threading.Lock()
 
 
 class LandlockSandbox:
@@ -67,23 +84,25 @@ class LandlockSandbox:
         limits = limits or SandboxLimits()
         user = user_of_one_run() if self._superuser else os.geteuid()
         with (
+            _count_of_processes if user in (NOBODY, os.geteuid()) else contextlib.nullcontext(),
             in_memory(program, files, self._filter) as (descriptors, seccomp),
-            tempfile.TemporaryDirectory(prefix="luthier-sandbox-", ignore_cleanup_errors=True) as folder,
+            open_channels() as channels,
+            working_folder() as folder,
         ):
             os.chown(folder, user, -1)
-            read_end, write_end = os.pipe()
-            processes = limits.processes + process_count(user)
-            settings = start_settings(write_end, seccomp, processes, descriptors, limits)
+            processes = limits.processes + OWN_PROCESSES + process_count(user)
+            settings = start_settings(channels, seccomp, processes, descriptors, limits)
             command = [str(self._python.executable), *PYTHON_FLAGS, "-c", START_CODE, *settings]
             plan = Launch(
                 [*command, *_readable(self._python)],
-                write_end,
                 [*descriptors.values(), seccomp],
                 {**ENVIRONMENT, "TMPDIR": folder},
-                user if self._superuser else -1,
-                folder,
+                functools.partial(folder_is_full, path=folder),
+                namespace=False,
+                user=user if self._superuser else -1,
+                folder=folder,
             )
-            return launch(plan, read_end, limits)
+            return launch(plan, channels, limits)
 
     def self_check(self) -> None:
         """See `luthier.sandbox.Sandbox.self_check`."""

@@ -1,4 +1,4 @@
-"""Eight attempts to get through a fence, made before it is trusted.
+"""Ten attempts to get through a fence, made before it is trusted.
 
 Each program prints "held" or "breached"; where the outside can see more than the program, the outside
 decides. A probe that says neither is a failure too: a fence is trusted on proof alone.
@@ -75,6 +75,33 @@ import os, signal
 os.kill({pid}, signal.SIGKILL)
 """
 _ALLOCATE = "bytearray(1 << 30)"
+_TAKE_OVER = """
+import os
+for pid in {1, os.getppid()}:
+    try:
+        os.close(os.open("/proc/%d/mem" % pid, os.O_RDWR))
+    except OSError:
+        continue
+    return
+raise OSError("refused")
+"""
+_UNCOUNTED = """
+import ctypes, os
+for folder in ("/", "/dev", "/dev/shm", "/tmp", "/var/tmp", "/run"):
+    path = "%s/luthier-probe-%d" % (folder, os.getpid())
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    except OSError:
+        continue
+    os.unlink(path)
+    return
+shmget = ctypes.CDLL(None).shmget
+try:
+    os.close(os.memfd_create("probe"))
+except OSError:
+    if shmget(0, 4096, 0o1600) < 0:
+        raise
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +139,7 @@ def breaches(sandbox: Sandbox) -> list[str]:
 
 
 def all_probes(port: int, victim: int) -> list[Probe]:
-    """The eight probes, aimed at a listening TCP port and a process outside the fence."""
+    """The ten probes, aimed at a listening TCP port and a process outside the fence."""
     return [
         _probe("reading /etc/passwd", _READ),
         _probe("writing under /usr", _WRITE),
@@ -122,6 +149,8 @@ def all_probes(port: int, victim: int) -> list[Probe]:
         _probe("our environment", _ENVIRONMENT),
         _probe(_PARENT, _SIGNAL.replace("{pid}", str(victim))),
         _probe("a gigabyte of memory", _ALLOCATE, refused="MemoryError"),
+        _probe("taking over the first process", _TAKE_OVER),
+        _probe("memory that no limit counts", _UNCOUNTED),
     ]
 
 

@@ -22,8 +22,8 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
 _KILL, _REFUSE, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _X32_BIT = 0x40000000
-_NAMESPACE_FLAGS = 0x7E020000  # CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET} and CLONE_NEWNS
-_UNIX_INET_INET6 = (1, 2, 10)
+_REFUSED_CLONE_FLAGS = 0x7E028000  # CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET}, CLONE_NEWNS, CLONE_PARENT
+_UNIX = 1
 _ARCHITECTURES = {"x86_64": (X86_64, 0xC000003E), "aarch64": (AARCH64, 0xC00000B7)}
 
 
@@ -31,13 +31,15 @@ def filter_program(*, namespaces: bool, machine: str = "") -> bytes:
     """The filter as an array of `struct sock_filter`, ready for `bwrap --seccomp` or `prctl`.
 
     Refused calls fail with EPERM, so that a program sees an ordinary error. `clone` is refused only with
-    flags that make namespaces; `clone3` hides its flags in memory, so it fails with ENOSYS and the C
-    library falls back to `clone`. Another architecture's calls, and x32 ones, kill the process.
+    flags that make namespaces or a sibling instead of a child; `clone3` hides its flags in memory, so it
+    fails with ENOSYS and the C library falls back to `clone`. `prlimit64` is allowed on oneself alone.
+    Another architecture's calls, and x32 ones, kill the process.
 
     Args:
         namespaces: Whether namespaces already isolate network, processes and files. If not, sockets,
             `execve` and what Landlock does not guard are refused too. If so, sockets are still limited to
-            the Unix and Internet families: a network namespace does not confine the others (vsock).
+            the Unix family: a network namespace does not confine all others (vsock), and Internet
+            sockets hold megabytes that no limit counts.
         machine: Architecture as `uname -m` names it; this machine's when "".
 
     Raises:
@@ -59,10 +61,8 @@ def filter_program(*, namespaces: bool, machine: str = "") -> bytes:
             program += _refuse(number, errno.EPERM)
     program += _refuse(CLONE3[column], errno.ENOSYS)
     program += _refuse_clone_flags(CLONE[column])
-    if namespaces:
-        program += _only_families(SOCKET[column])
-    else:
-        program += _refuse(SOCKET[column], errno.EPERM) + _only_own_limits(PRLIMIT64[column])
+    program += _only_own_limits(PRLIMIT64[column])
+    program += _only_unix(SOCKET[column]) if namespaces else _refuse(SOCKET[column], errno.EPERM)
     return program + _instruction(_RETURN, _ALLOW)
 
 
@@ -85,19 +85,17 @@ def _refuse_clone_flags(number: int) -> bytes:
     return (
         _instruction(_EQUAL, number, 0, 4)
         + _instruction(_LOAD, _FIRST_ARGUMENT_AT)
-        + _instruction(_ANY_BIT, _NAMESPACE_FLAGS, 0, 1)
+        + _instruction(_ANY_BIT, _REFUSED_CLONE_FLAGS, 0, 1)
         + _instruction(_RETURN, _REFUSE | errno.EPERM)
         + _instruction(_RETURN, _ALLOW)
     )
 
 
-def _only_families(number: int) -> bytes:
-    count = len(_UNIX_INET_INET6)
-    tests = b"".join(_instruction(_EQUAL, family, count - place, 0) for place, family in enumerate(_UNIX_INET_INET6))
+def _only_unix(number: int) -> bytes:
     return (
-        _instruction(_EQUAL, number, 0, count + 3)
+        _instruction(_EQUAL, number, 0, 4)
         + _instruction(_LOAD, _FIRST_ARGUMENT_AT)
-        + tests
+        + _instruction(_EQUAL, _UNIX, 1, 0)
         + _instruction(_RETURN, _REFUSE | errno.EAFNOSUPPORT)
         + _instruction(_RETURN, _ALLOW)
     )

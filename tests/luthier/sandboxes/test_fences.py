@@ -160,11 +160,21 @@ def test_landlock_starts_no_other_program_and_changes_no_metadata(tmp_path):
 def test_bubblewrap_shows_nothing_but_the_interpreter_and_the_system():
     if shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
+    program = "import os\nprint(sorted(os.listdir('/')), os.getpid(), os.getppid(), os.getuid())"
+    shown = open_sandbox("bubblewrap").run(program).stdout
+    assert shown == "['bin', 'dev', 'job', 'lib', 'lib64', 'py', 'usr'] 2 1 65534\n"
+
+
+def test_bubblewrap_lets_nothing_be_written_but_the_working_folder():
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
     program = (
-        "import os\nprint(sorted(os.listdir('/')), sorted(n for n in os.listdir('/proc') if n.isdigit()), os.getuid())"
+        "for folder in ('/', '/dev', '/dev/shm', '/usr', '/py', '/job'):\n"
+        "    try: open(folder + '/file', 'w').close()\n"
+        "    except OSError as error: print(folder, error.strerror)\n"
     )
     shown = open_sandbox("bubblewrap").run(program).stdout
-    assert shown == "['bin', 'dev', 'job', 'lib', 'lib64', 'proc', 'py', 'usr'] ['1', '2'] 65534\n"
+    assert shown == "".join(f"{name} Read-only file system\n" for name in ("/", "/dev", "/dev/shm", "/usr", "/py"))
 
 
 def test_nothing_of_our_environment_is_found_in_any_process(sandbox, monkeypatch):

@@ -31,20 +31,20 @@ class Silent(Unfenced):
         return SandboxResult("error", "", "cannot run", 1, 0.0)
 
 
-def test_all_eight_probes_hold(sandbox):
+def test_all_probes_hold(sandbox):
     assert probes.breaches(sandbox) == []
 
 
 def test_probes_get_through_where_there_is_no_fence():
     names = {probe.name for probe in probes.all_probes(1, 1)}
-    assert len(names) == 8
+    assert len(names) == 10
+    # Whether these are refused without a fence is up to the system: namespaces and tracing may be locked.
+    undecided = {"a user namespace of its own", "taking over the first process"}
     expected = names if os.geteuid() == 0 else names - {"writing under /usr"}
-    assert set(probes.breaches(Unfenced())) - {"a user namespace of its own"} == expected - {
-        "a user namespace of its own"
-    }
+    assert set(probes.breaches(Unfenced())) - undecided == expected - undecided
     with pytest.raises(SandboxError, match="unfenced fence does not hold against: reading /etc/passwd"):
         Unfenced().self_check()
 
 
 def test_a_probe_without_an_answer_counts_as_a_breach():
-    assert len(probes.breaches(Silent())) >= 7
+    assert len(probes.breaches(Silent())) >= 9

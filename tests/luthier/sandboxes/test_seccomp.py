@@ -36,14 +36,22 @@ def verdict(program: bytes, architecture: int, number: int, argument: int = 0) -
         (56, 0x11, ALLOW, ALLOW),  # clone as fork does
         (56, 0x10000011, EPERM, EPERM),  # clone with CLONE_NEWUSER
         (56, 0x00020011, EPERM, EPERM),  # clone with CLONE_NEWNS
+        (56, 0x00008011, EPERM, EPERM),  # clone with CLONE_PARENT
         (435, 0, ENOSYS, ENOSYS),  # clone3
+        (319, 0, EPERM, EPERM),  # memfd_create
+        (29, 0, EPERM, EPERM),  # shmget
+        (240, 0, EPERM, EPERM),  # mq_open
+        (294, 0, EPERM, EPERM),  # inotify_init1
+        (311, 0, EPERM, EPERM),  # process_vm_writev
+        (438, 0, EPERM, EPERM),  # pidfd_getfd
         (59, 0, ALLOW, EPERM),  # execve
         (90, 0, ALLOW, EPERM),  # chmod
         (41, 1, ALLOW, EPERM),  # socket, Unix
-        (41, 10, ALLOW, EPERM),  # socket, Internet version 6
+        (41, 2, EAFNOSUPPORT, EPERM),  # socket, Internet version 4
+        (41, 10, EAFNOSUPPORT, EPERM),  # socket, Internet version 6
         (41, 40, EAFNOSUPPORT, EPERM),  # socket, vsock
         (302, 0, ALLOW, ALLOW),  # prlimit64 on oneself
-        (302, 7, ALLOW, EPERM),  # prlimit64 on another process
+        (302, 7, EPERM, EPERM),  # prlimit64 on another process
         (0x40000000, 0, KILL, KILL),  # x32 read
     ],
 )
