@@ -69,7 +69,7 @@ def attack(fence: str, shard: int = 0, shards: int = 1) -> Iterator[dict[str, st
 
 
 def _all_attacks(sandbox: Sandbox) -> list[tuple[str, str, Callable[[], str]]]:
-    programs = [
+    programs: list[tuple[str, str, Callable[[], str]]] = [
         (kind.name, name, functools.partial(_program, sandbox, kind, text))
         for kind in all_kinds()
         for name, text in kind.programs.items()

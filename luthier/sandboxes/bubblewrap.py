@@ -37,19 +37,25 @@ class BubblewrapSandbox:
     private interpreter reachable for nobody, and setpriv come first then (ours; about 12 ms more).
 
     Covered:
-        * files: only /usr and the interpreter (both read-only), /proc of its own processes, a minimal
-          /dev and an empty working folder in memory (64 MiB) exist;
-        * network: none but its own loopback; socket families beyond Unix and Internet are refused;
-        * processes: own process ids, no signals or tracing outwards, a limit on their number, all
-          killed at the end; no new namespaces, mounts, modules, keys, io_uring, BPF, ptrace;
+        * files: only /usr and the interpreter, a minimal /dev (all read-only) and an empty working folder in
+          memory (64 MiB, 4,096 entries) exist; there is no /proc;
+        * network: none; sockets beyond the Unix family are refused;
+        * processes: own process ids, no signals or tracing outwards, a limit on their number; the first
+          process has the same limits, cannot be read or written, is held from outside, and all others end
+          with it; no new namespaces, mounts, modules, keys, io_uring, BPF, ptrace, no shared objects of
+          System V or POSIX, no anonymous files;
         * environment: cleared. Capabilities: none. New privileges: none.
-        * wall time, processor time, address space of a process, size of a file, size of the output.
+        * wall time, processor time, address space of a process, size of a file, size of the output;
+        * resident memory and entries of the folder in sum, by looks from outside, twenty a second.
 
     Not covered:
         * the kernel is shared: for hostile programs of strangers take gVisor or a virtual machine;
-        * memory is limited per process, not in sum (processes x memory_bytes, plus the folder);
+        * between two looks memory in sum can pass its limit (never processes x memory_bytes), and the
+          folder's memory and the kernel's buffers for 64 descriptors a process come on top: there is no
+          control group, which few users may make;
         * side channels, and the load that a program puts on processor and memory while it runs;
-        * the versions of the system's libraries and programs, which can be read under /usr.
+        * the versions of the system's libraries and programs, which can be read under /usr;
+        * programs that need /proc, Internet sockets, or locks and memory of `multiprocessing` fail here.
 
     Raises:
         SandboxError: bwrap (or, for the superuser, setpriv) is not installed, or the architecture has

@@ -47,21 +47,26 @@ class LandlockSandbox:
 
     Covered:
         * files: contents can be read under /usr, the system's libraries and the interpreter alone, and
-          written in a working folder that is deleted afterwards; owners, modes, times and extended
-          attributes cannot be changed anywhere;
+          written in a working folder that is deleted afterwards, whatever lies in it; owners, modes, times
+          and extended attributes cannot be changed, and folders not be watched, anywhere;
         * network: no socket can be made, no port bound or reached;
         * processes: no signals outwards, no tracing, no other program can be started, no leaving of
-          the process group that is killed at the end; no namespaces, mounts, keys, io_uring, BPF;
+          the process group, which a first process outside the fence ends and reaps; no namespaces, mounts,
+          keys, io_uring, BPF, no shared objects of System V or POSIX, no anonymous files;
         * environment: cleared; /proc cannot be read. New privileges: none.
-        * wall time, processor time, address space of a process, size of a file, size of the output.
+        * wall time, processor time, address space of a process, size of a file, size of the output;
+        * resident memory, and bytes and entries of the folder (64 MiB, 4,096) in sum, by looks from outside,
+          twenty a second.
 
     Not covered:
         * the kernel is shared: for hostile programs of strangers take gVisor or a virtual machine;
         * names, sizes and times of hidden files can be looked up (stat), and process ids be guessed;
-        * memory is limited per process, the working folder's disk space per file, neither in sum;
+        * between two looks memory in sum can pass its limit (never processes x memory_bytes), and so can
+          the folder's bytes; the kernel's buffers for 64 descriptors a process come on top;
         * the limit on processes counts all of an ordinary user's processes: what the user starts
-          meanwhile counts too (the superuser's runs are counted apart);
-        * programs that need chmod, shutil.copy or a subprocess fail here and work under bubblewrap.
+          meanwhile counts too, and such runs follow one another (the superuser's are counted apart);
+        * programs that need chmod, shutil.copy, a subprocess, or locks and memory of `multiprocessing`
+          fail here.
 
     Raises:
         SandboxError: this is not Linux, the architecture has no filter, or (as the superuser) no

@@ -1,4 +1,4 @@
-"""Ten attempts to get through a fence, made before it is trusted.
+"""Eleven attempts to get through a fence, made before it is trusted.
 
 Each program prints "held" or "breached"; where the outside can see more than the program, the outside
 decides. A probe that says neither is a failure too: a fence is trusted on proof alone.
@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from luthier.errors import SandboxError
-from luthier.sandbox import INSTALL_FIX, SandboxLimits
+from luthier.sandbox import INSTALL_FIX, SandboxLimits, SandboxOutcome
 
 if TYPE_CHECKING:
     from luthier.sandbox import Sandbox
 
 LIMITS = SandboxLimits(seconds=20.0, memory_bytes=512 << 20, output_bytes=1 << 14, processes=8)
+_LITTLE_MEMORY = SandboxLimits(seconds=20.0, memory_bytes=128 << 20, output_bytes=1 << 14, processes=8)
 
 _PARENT = "a signal to a process outside"
 
@@ -102,14 +103,37 @@ except OSError:
     if shmget(0, 4096, 0o1600) < 0:
         raise
 """
+_TOGETHER = """
+import os, time
+done = os.pipe()
+for _ in range(4):
+    if os.fork() == 0:
+        data = bytearray(60 << 20)
+        data[::4096] = bytes(len(data[::4096]))
+        os.write(done[1], b"1")
+        time.sleep(1.5)
+        os._exit(0)
+for _ in range(4):
+    os.read(done[0], 1)
+time.sleep(1.0)
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One attempt: its name and the program that makes it."""
+    """One attempt.
+
+    Attributes:
+        name: What it attempts.
+        program: The program that makes it.
+        limits: Bounds of its run.
+        stopped: The outcome that says it was held, where the program itself cannot.
+    """
 
     name: str
     program: str
+    limits: SandboxLimits = LIMITS
+    stopped: SandboxOutcome | None = None
 
 
 def check(sandbox: Sandbox) -> None:
@@ -131,15 +155,16 @@ def breaches(sandbox: Sandbox) -> list[str]:
     with _listener() as port, _victim() as victim:
         broken = []
         for probe in all_probes(port, victim.pid):
-            answer = sandbox.run(probe.program, limits=LIMITS).stdout.strip()
+            result = sandbox.run(probe.program, limits=probe.limits)
+            held = result.stdout.strip() == "held" or result.outcome == probe.stopped
             # In a process namespace the number may name the program's own process: the victim decides.
-            if answer != "held" and (probe.name != _PARENT or _dies(victim)):
+            if not held and (probe.name != _PARENT or _dies(victim)):
                 broken.append(probe.name)
         return broken
 
 
 def all_probes(port: int, victim: int) -> list[Probe]:
-    """The ten probes, aimed at a listening TCP port and a process outside the fence."""
+    """The eleven probes, aimed at a listening TCP port and a process outside the fence."""
     return [
         _probe("reading /etc/passwd", _READ),
         _probe("writing under /usr", _WRITE),
@@ -151,12 +176,19 @@ def all_probes(port: int, victim: int) -> list[Probe]:
         _probe("a gigabyte of memory", _ALLOCATE, refused="MemoryError"),
         _probe("taking over the first process", _TAKE_OVER),
         _probe("memory that no limit counts", _UNCOUNTED),
+        _probe("memory of many processes", _TOGETHER, limits=_LITTLE_MEMORY, stopped="memory"),
     ]
 
 
-def _probe(name: str, body: str, refused: str = "OSError") -> Probe:
+def _probe(
+    name: str,
+    body: str,
+    refused: str = "OSError",
+    limits: SandboxLimits = LIMITS,
+    stopped: SandboxOutcome | None = None,
+) -> Probe:
     indented = "\n".join(f"    {line}" for line in body.strip().splitlines())
-    return Probe(name, _ATTEMPT.format(body=indented, refused=refused))
+    return Probe(name, _ATTEMPT.format(body=indented, refused=refused), limits, stopped)
 
 
 def _dies(victim: subprocess.Popen[bytes]) -> bool:

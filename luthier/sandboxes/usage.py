@@ -64,6 +64,8 @@ def mount_is_full(pids: list[int], path: str) -> bool:
     """
     try:
         seen = os.statvfs(f"/proc/{pids[0]}/root{path}")
+    except PermissionError:  # nobody could count what lies there
+        return True
     except OSError:  # it ended
         return False
     return seen.f_files - seen.f_ffree > FOLDER_ENTRIES
