@@ -105,17 +105,18 @@ except OSError:
 """
 _TOGETHER = """
 import os, time
-done = os.pipe()
+done, end = os.pipe(), os.pipe()
 for _ in range(4):
     if os.fork() == 0:
         data = bytearray(60 << 20)
         data[::4096] = bytes(len(data[::4096]))
+        os.close(end[1])
         os.write(done[1], b"1")
-        time.sleep(1.5)
+        os.read(end[0], 1)
         os._exit(0)
 for _ in range(4):
     os.read(done[0], 1)
-time.sleep(1.0)
+time.sleep(5.0)
 """
 
 
