@@ -215,7 +215,7 @@ def fill(number):
         while len(kept) < 28:
             kept.append(socket.socketpair())
             for end in kept[-1]:
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * MIB)
+                attempt(end.setsockopt, socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * MIB)
                 end.setblocking(False)
                 try:
                     while True:

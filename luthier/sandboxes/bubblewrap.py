@@ -51,11 +51,11 @@ class BubblewrapSandbox:
     Not covered:
         * the kernel is shared: for hostile programs of strangers take gVisor or a virtual machine;
         * between two looks memory in sum can pass its limit (never processes x memory_bytes), and the
-          folder's memory and the kernel's buffers for 64 descriptors a process come on top: there is no
-          control group, which few users may make;
+          folder's memory and the kernel's buffers (64 descriptors a process, about 0.4 MiB each) come on top:
+          there is no control group, which few users may make;
         * side channels, and the load that a program puts on processor and memory while it runs;
         * the versions of the system's libraries and programs, which can be read under /usr;
-        * programs that need /proc, Internet sockets, or locks and memory of `multiprocessing` fail here.
+        * programs that need /proc, Internet sockets, setsockopt, or locks and memory of `multiprocessing` fail here.
 
     Raises:
         SandboxError: bwrap (or, for the superuser, setpriv) is not installed, or the architecture has

@@ -62,7 +62,7 @@ class LandlockSandbox:
         * the kernel is shared: for hostile programs of strangers take gVisor or a virtual machine;
         * names, sizes and times of hidden files can be looked up (stat), and process ids be guessed;
         * between two looks memory in sum can pass its limit (never processes x memory_bytes), and so can
-          the folder's bytes; the kernel's buffers for 64 descriptors a process come on top;
+          the folder's bytes; the kernel's buffers (64 descriptors a process, about 0.4 MiB each) come on top;
         * the limit on processes counts all of an ordinary user's processes: what the user starts
           meanwhile counts too, and such runs follow one another (the superuser's are counted apart);
         * programs that need chmod, shutil.copy, a subprocess, or locks and memory of `multiprocessing`

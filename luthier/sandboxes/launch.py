@@ -189,7 +189,8 @@ def _start(plan: Launch, channels: Channels, streams: Mapping[str, socket.socket
         **streams,
         env=dict(plan.environment),
         cwd=plan.folder,
-        pass_fds=[*(end.fileno() for end in channels.theirs), *plan.descriptors],
+        # Our end of `info` too: without it bwrap would die of writing there after us, and leave a child that waits.
+        pass_fds=[*(end.fileno() for end in (*channels.theirs, channels.info[0])), *plan.descriptors],
         start_new_session=True,
         **identity,  # type: ignore[call-overload]
     )

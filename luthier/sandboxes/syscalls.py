@@ -75,6 +75,7 @@ ALWAYS_REFUSED: dict[str, tuple[int | None, int | None]] = {
     "semop": (65, 193),
     "semtimedop": (220, 192),
     "setns": (308, 268),
+    "setsockopt": (54, 208),
     "settimeofday": (164, 170),
     "shmat": (30, 196),
     "shmctl": (31, 195),
@@ -91,9 +92,9 @@ ALWAYS_REFUSED: dict[str, tuple[int | None, int | None]] = {
     "vhangup": (153, 58),
 }
 """Calls that no program needs here: they have opened kernels before, reach into other processes, hold memory
-that no limit counts (memfd_create, System V's and POSIX's shared objects), or tell what happens in folders
-that cannot be read (inotify). The last two kinds, the newer mount calls, kcmp, pidfd_getfd and their like are
-our addition to the usual list."""
+that no limit counts (memfd_create, System V's and POSIX's shared objects, larger buffers of sockets), or tell
+what happens in folders that cannot be read (inotify). The last two kinds, the newer mount calls, kcmp,
+pidfd_getfd and their like are our addition to the usual list."""
 
 REFUSED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),

@@ -27,7 +27,7 @@ def orphans_are_ours():
     """Whatever a run leaves behind becomes a child of this process, where it is found."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
     before = set(descendants(os.getpid()))
-    yield
+    yield before
     _reap()
     assert set(descendants(os.getpid())) <= before
     ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)
@@ -104,7 +104,7 @@ def test_a_first_process_that_was_taken_over_does_not_outlive_the_run(module, mo
 
 
 @pytest.mark.parametrize("seconds", [0.02, 0.1, 0.3])
-def test_a_run_ends_with_the_process_that_asked_for_it(sandbox, seconds):
+def test_a_run_ends_with_the_process_that_asked_for_it(sandbox, orphans_are_ours, seconds):
     program = (
         "from luthier.sandbox import open_sandbox\n"
         f"print('open', open_sandbox({sandbox.name!r}).name, flush=True)\n"
@@ -116,23 +116,11 @@ def test_a_run_ends_with_the_process_that_asked_for_it(sandbox, seconds):
         assert caller.stdout is not None
         caller.stdout.readline()
         time.sleep(seconds)
-        below = set(descendants(caller.pid)) - {caller.pid}
         caller.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 20
-    while _running(below) and time.monotonic() < deadline:
+    while set(descendants(os.getpid())) - orphans_are_ours and time.monotonic() < deadline:
+        _reap()
         time.sleep(0.02)
-    assert _running(below) == []
-
-
-def _running(pids):
-    """Those that are not dead; a dead one waits here to be reaped."""
-    states = []
-    for pid in pids:
-        try:
-            states.append((pid, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]))
-        except OSError:
-            continue
-    return [pid for pid, state in states if state != "Z"]
 
 
 def _reap():

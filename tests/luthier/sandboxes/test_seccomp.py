@@ -50,6 +50,7 @@ def verdict(program: bytes, architecture: int, number: int, argument: int = 0) -
         (41, 2, EAFNOSUPPORT, EPERM),  # socket, Internet version 4
         (41, 10, EAFNOSUPPORT, EPERM),  # socket, Internet version 6
         (41, 40, EAFNOSUPPORT, EPERM),  # socket, vsock
+        (54, 0, EPERM, EPERM),  # setsockopt
         (302, 0, ALLOW, ALLOW),  # prlimit64 on oneself
         (302, 7, EPERM, EPERM),  # prlimit64 on another process
         (0x40000000, 0, KILL, KILL),  # x32 read
