@@ -247,3 +247,27 @@ def test_a_forecast_prints_unknown_and_never_zero_for_what_it_does_not_know():
         "18 calls need no payment (stored, or equal to another call)",
         "tokens are bounds",
     ]
+
+
+def test_what_kills_have_eaten_is_named_and_can_be_written_off(store):
+    process = child(store, "sys.stdin.readline()")
+    process.kill()
+    process.wait()
+    ledger = Ledger(store, Budget(calls=10), run="r")
+    with pytest.raises(BudgetExhausted, match=r"11 calls \(8 of them at most were in flight.*--write-off"):
+        ledger.reserve("search", Amount(calls=3))
+    assert Ledger(store, run="luthier ledger").write_off() == {"r": Amount(calls=8)}
+    again = Ledger(store, Budget(calls=10), run="r")
+    again.settle([again.reserve("search", Amount(calls=10))], [entry("a", Amount(calls=10))])
+    assert (again.lost(), again.written_off(), again.spent().calls) == (Amount(), Amount(calls=8), 10)
+    assert "lost, written off" in again.render()
+    assert again.write_off() == {}
+    store.verify("reservations")
+
+
+def test_what_a_living_process_has_in_flight_is_not_written_off(store):
+    process = child(store, "sys.stdin.readline(); ledger.settle(ids, [])")
+    ledger = Ledger(store, Budget(calls=10), run="r")
+    assert ledger.write_off() == {}
+    assert ledger.reserve_many("search", [Amount(calls=5)], wait=False)[0] == []
+    process.communicate(b"\n", timeout=20)
