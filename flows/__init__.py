@@ -5,6 +5,9 @@ come before `import prefect`, which is the case for every module in it. Whatever
 """
 
 import os
+import sys
+
+from luthier.stopping import end_while_starting
 
 _QUIET = {
     "DO_NOT_TRACK": "1",
@@ -18,3 +21,7 @@ _QUIET = {
 }
 for _name, _value in _QUIET.items():
     os.environ.setdefault(_name, _value)
+
+# Only as a program that ends through `flows.launch.exit_status`; those two run until they are told to end.
+if sys.argv[:1] == ["-m"] and not {"flows.ui", "flows.serve_schedules"} & set(sys.orig_argv):
+    end_while_starting()

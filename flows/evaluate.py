@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import Any
 from prefect import flow, get_run_logger, runtime
 from prefect.artifacts import create_table_artifact
 
-from flows.launch import end_children
+from flows.launch import end_children, exit_status
 from flows.rebuild import dvc_repro, show_plan
 from luthier import lineage
-from luthier.errors import InputError, LuthierError
+from luthier.errors import InputError
 from luthier.files import digest_file
 from luthier.pedigree import Checkpoint
 from luthier.revision import find_root
@@ -127,15 +126,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--method", required=True, help="method to evaluate, as in params.yaml")
     parser.add_argument("--dry-run", action="store_true", help="print what would run and its forecast, spend nothing")
     options = parser.parse_args(argv)
-    try:
-        if options.dry_run:
-            show_plan([f"{PHASE}@{options.method}"], root=find_root(), say=print)
-        else:
-            evaluate(options.method)
-    except LuthierError as error:
-        print(f"evaluate: {error}", file=sys.stderr)
-        return 1
-    return 0
+    if options.dry_run:
+        return exit_status(PHASE, lambda: show_plan([f"{PHASE}@{options.method}"], root=find_root(), say=print))
+    return exit_status(PHASE, lambda: evaluate(options.method))
 
 
 if __name__ == "__main__":

@@ -12,13 +12,18 @@ from typing import Any
 from prefect import Flow, State, runtime
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ExternalSignal
 
 from luthier.errors import LuthierError
 from luthier.files import write_atomically
 from luthier.owners import is_alive, owner_of
 from luthier.processes import GRACE_SECONDS, end_group, run_streamed
 from luthier.revision import find_root
-from stages.entry import STOPPED, TRY_AGAIN
+from luthier.stopping import STOPPED, StopSignal
+from stages.entry import INTERRUPTED, TRY_AGAIN
+
+TERMINATED = 143
+"""Exit status after SIGTERM, as shells give it."""
 
 
 class StageError(LuthierError):
@@ -99,13 +104,24 @@ def _environment(*, reporting: bool) -> dict[str, str]:
 
 
 def exit_status(name: str, action: Callable[[], object]) -> int:
-    """Run a flow's command; 0, `STOPPED` when a stage was stopped on request, else 1 with one message."""
+    """Run a flow's command; 0, a stage's own status where that says what to do, else 1, with one message.
+
+    `STOPPED` also when a stop was asked for and everything was done before it was seen: nothing shall follow. Under
+    DVC the work counts then, and the next stage stops instead.
+    """
     try:
-        action()
+        with StopSignal() as stop:
+            action()
+            return 0 if stop.pass_on() or not stop.requested() else STOPPED
+    except StageError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return error.status if error.status in (STOPPED, TRY_AGAIN) else 1
     except LuthierError as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return STOPPED if isinstance(error, StageError) and error.status == STOPPED else 1
-    return 0
+        return 1
+    except (KeyboardInterrupt, ExternalSignal) as interruption:
+        print(f"{name}: stopped at once; what was finished is kept, run the same command again", file=sys.stderr)
+        return INTERRUPTED if isinstance(interruption, KeyboardInterrupt) else TERMINATED
 
 
 def end_children(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:

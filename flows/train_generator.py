@@ -9,7 +9,6 @@ checkpoint in MLflow.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,10 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
 from flows.evaluate import TRAINED, record_scores
-from flows.launch import STOPPED, TRY_AGAIN, StageError, end_children, launch
+from flows.launch import TRY_AGAIN, StageError, end_children, exit_status, launch
 from flows.rebuild import dvc_repro, show_plan, stale_before
 from luthier import lineage
-from luthier.errors import InputError, LuthierError
+from luthier.errors import InputError
 from luthier.pedigree import Checkpoint, show_number
 from luthier.revision import find_root, running_stage
 from luthier.tags import ledger_totals
@@ -175,18 +174,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--allow-dirty", action="store_true", help="with --phase: train on out-of-date data")
     parser.add_argument("--dry-run", action="store_true", help="print what would run and its forecast, spend nothing")
     options = parser.parse_args(argv)
-    try:
+
+    def work() -> None:
         if options.dry_run:
             _forecast(options.method, options.phase, print)
         else:
             print(train_generator(options.method, options.phase, options.allow_dirty))
-    except StageError as failure:
-        print(f"train_generator: {failure}", file=sys.stderr)
-        return failure.status if options.phase else (STOPPED if failure.status == STOPPED else 1)
-    except LuthierError as error:
-        print(f"train_generator: {error}", file=sys.stderr)
-        return 1
-    return 0
+
+    return exit_status("train_generator", work)
 
 
 def _forecast(method: str, phase: str, say: Callable[[str], None]) -> None:

@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 # Between the polite and the firm signal: a stage finishes its batch. Twice this stays under Prefect's 30 s.
 GRACE_SECONDS = 8.0
@@ -25,6 +26,9 @@ def run_streamed(
     keep_open: Sequence[int] = (),
 ) -> int:
     """Run a command as its own process group, line by line, and end the whole group on any interruption.
+
+    A first Ctrl-C asks the group for a clean stop and waits for it as long as that takes; the handler of before is
+    called afterwards. Any other interruption (a second one, Prefect's cancellation) leaves it `grace_seconds`.
 
     Args:
         command: Program and arguments.
@@ -53,9 +57,10 @@ def run_streamed(
     assert process.stdout is not None
     try:
         started(process.pid)
-        for line in process.stdout:
-            say(line.rstrip("\n"))
-        _has_ended(process.pid, None)
+        with _passing_on(process.pid):
+            for line in process.stdout:
+                say(line.rstrip("\n"))
+            _has_ended(process.pid, None)
     finally:
         if not _has_ended(process.pid, 0.0):
             _ask_to_end(process.pid, grace_seconds)
@@ -64,6 +69,31 @@ def run_streamed(
         code = process.wait()
         process.stdout.close()
     return code
+
+
+@contextmanager
+def _passing_on(group: int) -> Iterator[None]:
+    """Pass the first Ctrl-C on to a process group, and tell the handler of before when the group has ended."""
+    asked: list[FrameType | None] = []
+
+    def pass_on(_number: int, frame: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(frame)
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGINT)
+
+    try:
+        before = signal.signal(signal.SIGINT, pass_on)
+    except ValueError:  # not the main thread, which alone hears signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked and callable(before):
+        before(signal.SIGINT, asked[0])
 
 
 def end_group(group: int) -> None:

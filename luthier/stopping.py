@@ -75,11 +75,16 @@ class StopSignal:
         if self.requested():
             raise StopRequested("stopped on request")
 
-    def pass_on(self) -> None:
-        """Leave a request that came too late for this stage to the ones that DVC starts after it."""
+    def pass_on(self) -> bool:
+        """Leave a request that came too late for this stage to the ones that DVC starts after it.
+
+        Returns:
+            Whether DVC is there to start some.
+        """
         if self._asked and self._dvc is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch()
+        return self._dvc is not None
 
     def _ask(self, _number: int, _frame: FrameType | None) -> None:
         if self._asked:
