@@ -6,7 +6,6 @@ python -m flows.compare             # what `make compare` does, as a flow
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from prefect.artifacts import create_table_artifact
 
 from flows.launch import end_children, exit_status
 from flows.rebuild import dvc_repro, show_plan
-from luthier.errors import InputError
+from luthier.reading import read_object, shaped
 from luthier.revision import find_root
 
 NAME = "compare"
@@ -47,17 +46,14 @@ def standings() -> list[dict[str, Any]]:
         InputError: it is missing or broken.
     """
     path = find_root() / "data" / "compare" / "table.json"
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+    fix = "run `dvc repro -f compare`"
+    table = read_object(path, fix=fix)
+    with shaped("not a comparison", where=str(path), fix=fix):
         return [
             {"budget": budget, "method": method, **figures}
             for budget, methods in table["budgets"].items()
             for method, figures in methods.items()
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"cannot read the comparison ({error})", where=str(path), fix="run `dvc repro -f compare`"
-        ) from error
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,9 @@ from prefect.artifacts import create_table_artifact
 from flows.launch import end_children, exit_status
 from flows.rebuild import dvc_repro, show_plan
 from luthier import lineage
-from luthier.errors import InputError
 from luthier.files import digest_file
 from luthier.pedigree import Checkpoint
+from luthier.reading import read_object, shaped
 from luthier.revision import find_root
 
 PHASE = "evaluate"
@@ -87,16 +86,12 @@ def read_scores(path: Path) -> Mapping[str, Any]:
     Raises:
         InputError: the file is missing or broken, or lacks a field.
     """
-    try:
-        scores = json.loads(path.read_text(encoding="utf-8"))
+    fix = "run the stage evaluate again"
+    scores = read_object(path, fix=fix)
+    with shaped("not a table of scores", where=str(path), fix=fix):
         for split in SPLITS:
             for phase in TRAINED:
                 _pooled(scores[split][phase])
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read it ({error})", where=str(path), fix="run the stage evaluate") from error
-    except (KeyError, TypeError) as error:
-        raise InputError(f"field {error} is missing", where=str(path), fix="run the stage evaluate again") from error
-    assert isinstance(scores, dict)
     return scores
 
 

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from prefect import Flow, serve
 from prefect.deployments.runner import RunnerDeployment
 from prefect.schedules import Cron
 from prefect.settings import PREFECT_API_URL
 
 from luthier.errors import InputError, LuthierError
+from luthier.reading import parse_yaml, read_text, shaped
 from luthier.revision import find_root
 
 FILE = "prefect.yaml"
@@ -31,16 +31,10 @@ def read_deployments(path: Path) -> list[RunnerDeployment]:
     Raises:
         InputError: the file is missing or broken, or names a flow that does not exist.
     """
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        rows = list(document["deployments"])
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise InputError(
-            f"cannot read the deployments ({error})",
-            where=str(path),
-            fix="restore the file, with its list `deployments`",
-        ) from error
-    return [_deployment(row, path) for row in rows]
+    fix = "restore the file, with its list `deployments`"
+    document = parse_yaml(read_text(path, fix=fix), where=str(path), fix=fix)
+    with shaped("not a file of deployments", where=str(path), fix=fix):
+        return [_deployment(row, path) for row in document["deployments"]]
 
 
 def _deployment(row: Mapping[str, Any], path: Path) -> RunnerDeployment:

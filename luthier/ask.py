@@ -23,6 +23,7 @@ from luthier.harnesses.task_programs import program_for
 from luthier.methods import mas_architect
 from luthier.pedigree import Checkpoint
 from luthier.question import Question, read_questions
+from luthier.reading import read_text
 from luthier.registry import CANDIDATE, CHAMPION, find
 from luthier.targets.checkpoints import open_checkpoint
 from luthier.task import Score
@@ -71,10 +72,7 @@ def questions_in(path: Path) -> list[Question]:
     """
     if path.suffix == ".jsonl":
         return read_questions(path)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the questions ({error})", where=str(path), fix="correct the path") from error
+    lines = read_text(path, what="questions", fix="correct the path", encoding="utf-8-sig").splitlines()
     texts = [line for line in lines if line.strip()]
     if not texts:
         raise InputError("the file holds no question", where=str(path), fix="write one question a line")
@@ -187,5 +185,5 @@ def _searched(bench: Workbench, name: str) -> tuple[str, Generator]:
         raise InputError(
             f"there is no search {name!r}", where=str(SEARCH_FOLDER), fix=fix if found else "run `dvc repro search`"
         )
-    text = (folder / chosen[0] / "program.txt").read_text(encoding="utf-8")
+    text = read_text(folder / chosen[0] / "program.txt", fix="run `dvc repro search` again")
     return f"the program of search {chosen[0]}", ConstantGenerator(f"{SEARCH}{chosen[0]}", parse("program", text))

@@ -243,12 +243,9 @@ def _pool_list(_: argparse.Namespace) -> int:
 
 def _graph(path: Path) -> GraphHarness:
     from luthier.harnesses.graph import GraphHarness
+    from luthier.reading import read_text
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the graph ({error})", where=str(path), fix="correct the path") from error
-    return GraphHarness.parse(text)
+    return GraphHarness.parse(read_text(path, what="graph", fix="correct the path"))
 
 
 def _graph_check(arguments: argparse.Namespace) -> int:

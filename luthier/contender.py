@@ -22,7 +22,8 @@ from luthier.budget import UNITS, Amount, Price
 from luthier.entry import Line
 from luthier.errors import InputError
 from luthier.execution import Execution
-from luthier.files import digest_text, read_rows, write_json, write_rows
+from luthier.files import digest_text, read_rows_as, write_json, write_rows
+from luthier.reading import read_object, shaped
 from luthier.target import Usage
 
 Kind = Literal["learned", "searched", "fixed"]
@@ -304,9 +305,9 @@ def read_contender(path: Path) -> Contender:
         InputError: a file is missing, cut short, or holds something else.
     """
     fix = "run the stage that writes it"
-    try:
-        row = json.loads(path.read_text(encoding="utf-8"))
-        trials = tuple(Trial.from_row(item) for item in read_rows(path.with_suffix(".jsonl")))
+    row = read_object(path, fix=fix)
+    with shaped("not a contender", where=str(path), fix=fix):
+        trials = tuple(read_rows_as(path.with_suffix(".jsonl"), Trial.from_row, fix=fix))
         if len(trials) != row["trials"]:
             raise InputError(f"field trials: {row['trials']} said, {len(trials)} found", where=str(path), fix=fix)
         return Contender(
@@ -321,8 +322,6 @@ def read_contender(path: Path) -> Contender:
             target_price=Price(**row["target_price"]) if row["target_price"] else None,
             generator_price=Price(**row["generator_price"]) if row["generator_price"] else None,
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"not a contender ({type(error).__name__}: {error})", where=str(path), fix=fix) from error
 
 
 def read_contenders(folder: Path) -> tuple[Contender, ...]:

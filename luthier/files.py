@@ -6,16 +6,16 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from luthier.errors import InputError, StoreError
+from luthier.errors import StoreError
+from luthier.reading import HALF_CHARACTER, parse_object, read_text, shaped
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+RowT = TypeVar("RowT")
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -49,7 +49,7 @@ def to_json(value: Any, *, indent: int | None = None, compact: bool = False) -> 
     """JSON text that UTF-8 can hold: characters as they are, but half characters (lone surrogates) escaped."""
     separators = (",", ":") if compact else None
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
-    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return HALF_CHARACTER.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -68,25 +68,29 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: missing file, or a line that is not a JSON object (file and line are named).
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"cannot read the file ({error})", where=str(path), fix="run the stage that writes it"
-        ) from error
+    yield from read_rows_as(path, lambda row: row)
+
+
+def read_rows_as(
+    path: Path, make: Callable[[dict[str, Any]], RowT], *, fix: str = "run the stage that writes it"
+) -> Iterator[RowT]:
+    """Yield what is made of each object of a JSON Lines file.
+
+    Args:
+        path: The file.
+        make: Takes a row apart; a field that is missing or has another type may raise what it wants.
+        fix: What to do about a broken file.
+
+    Raises:
+        InputError: missing file, or a line that is not such a row (file and line are named).
+    """
     # Not splitlines: JSON leaves U+2028 and its like unescaped, and they would cut a row in two.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise InputError(
-                f"not a JSON object ({error})", where=f"{path}:{number}", fix="restore the file"
-            ) from error
-        if not isinstance(row, dict):
-            raise InputError("not a JSON object", where=f"{path}:{number}", fix="restore the file")
-        yield row
+    for number, line in enumerate(read_text(path, fix=fix).split("\n"), start=1):
+        if line.strip():
+            where = f"{path}:{number}"
+            with shaped("not a row of this version", where=where, fix=fix):
+                row = make(parse_object(line, where=where, fix="restore the file"))
+            yield row
 
 
 def digest_text(text: str) -> str:

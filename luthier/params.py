@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import reprlib
 import typing
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +20,13 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from luthier.errors import InputError
+from luthier.reading import PlacedLoader, parse_yaml, read_text
 from luthier.search_params import SearchParams, SearchSettings
 from luthier.section import Section
 
 PARAMS_FILE = "params.yaml"
+MAX_SEED = 2**32 - 1
+"""What every random generator behind a training takes."""
 PRICE_FIELDS = ("prompt_usd_per_million", "completion_usd_per_million", "trained_usd_per_million")
 """Settings that decide what work costs, and no result."""
 SectionT = TypeVar("SectionT", bound="Section")
@@ -170,6 +174,8 @@ class CompareParams(Section):
 
     @model_validator(mode="after")
     def _distinct(self) -> CompareParams:
+        if max(self.seeds) > MAX_SEED:
+            raise ValueError(f"seeds {self.seeds} must be at most {MAX_SEED}")
         for name, values in (("seeds", self.seeds), ("budgets", self.budgets)):
             if len(set(values)) != len(values) or any(value < 0 for value in values):
                 raise ValueError(f"{name} {values} must be different numbers of at least 0")
@@ -200,7 +206,7 @@ class Ask(Section):
     """`params.yaml`: what is asked."""
 
     profile: str
-    seed: int = Field(default=17, ge=0)
+    seed: int = Field(default=17, ge=0, le=MAX_SEED)
     task: TaskParams = TaskParams()
     methods: list[str] = Field(min_length=1)
     searches: list[str] = Field(default_factory=list, description="methods that search, for the comparison")
@@ -296,7 +302,7 @@ _TEXTS = frozenset({"revision", "model"})
 _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
-class _SettingsLoader(yaml.SafeLoader):
+class _SettingsLoader(PlacedLoader):
     """PyYAML with the floats of YAML 1.2, and without a key that silently replaces an earlier one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -316,14 +322,8 @@ _SettingsLoader.add_implicit_resolver(
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        value = yaml.load(path.read_text(encoding="utf-8"), _SettingsLoader)  # a SafeLoader
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"cannot read the settings ({error})", where=str(path), fix="run in the project's folder"
-        ) from error
-    except yaml.YAMLError as error:
-        raise InputError(f"not valid YAML ({error})", where=str(path), fix="correct the line named") from error
+    text = read_text(path, what="settings", fix="run in the project's folder")
+    value = parse_yaml(text, where=str(path), fix="correct the line named", loader=_SettingsLoader)
     if not isinstance(value, Mapping):
         raise InputError("not a mapping of settings", where=str(path), fix="write `name: value` lines")
     return value
@@ -345,7 +345,7 @@ def _parse(section: type[SectionT], value: Mapping[str, Any], path: Path) -> Sec
             ) from error
         if first["type"] == "missing":
             raise InputError(f"field {field}: missing", where=str(path), fix=f"add `{field}`") from error
-        got = f" (got {first['input']!r})" if not isinstance(first["input"], Mapping) else ""
+        got = f" (got {reprlib.repr(first['input'])})" if not isinstance(first["input"], Mapping) else ""
         place = f"field {field}: " if field else ""
         raise InputError(f"{place}{first['msg']}{got}", where=str(path), fix="correct the value") from error
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luthier.errors import InputError
 from luthier.files import digest_file, digest_folder
+from luthier.reading import read_object, shaped
 from luthier.revision import StageFacts, parents, read_stages, upstream
 
 TRAINING_FILE = "training.json"
@@ -86,13 +85,10 @@ def read_training(folder: Path) -> Training:
         InputError: the file is missing, is not JSON, or lacks a field.
     """
     path = folder / TRAINING_FILE
-    try:
-        row = json.loads(path.read_text(encoding="utf-8"))
+    fix = "run the training stage again"
+    row = read_object(path, fix=fix)
+    with shaped("not a training record", where=str(path), fix=fix):
         return Training(row["settings"], row["seed"], row["parent"], row["inputs"], row["curve"])
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read it ({error})", where=str(path), fix="run the training stage again") from error
-    except KeyError as error:
-        raise InputError(f"field {error} is missing", where=str(path), fix="run the training stage again") from error
 
 
 def file_digests(folder: Path) -> dict[str, str]:

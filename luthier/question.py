@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from luthier.errors import InputError
-from luthier.files import write_atomically
+from luthier.files import digest_text, to_json, write_atomically
+from luthier.reading import parse_object, read_text
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -57,7 +57,7 @@ class Question:
         family = family or task
         content = json.dumps([task, family, text, reference], ensure_ascii=False)
         return cls(
-            id=hashlib.sha256(content.encode()).hexdigest()[:16],
+            id=digest_text(content)[:16],
             task=task,
             family=family,
             text=text,
@@ -83,15 +83,8 @@ def read_questions(path: Path) -> list[Question]:
         InputError: missing, empty or broken file, a missing or wrong field, an id that does not match
             its content, or a duplicate id; the message names file, line and field.
     """
-    try:
-        # Not splitlines: JSON leaves U+2028 and its like unescaped, and they would cut a row in two.
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"cannot read the question file ({error})",
-            where=str(path),
-            fix="run the stage that writes it, or correct the path",
-        ) from error
+    # Not splitlines: JSON leaves U+2028 and its like unescaped, and they would cut a row in two.
+    lines = read_text(path, what="question file", fix="run the stage that writes it, or correct the path").split("\n")
     questions: list[Question] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
@@ -113,17 +106,11 @@ def read_questions(path: Path) -> list[Question]:
 
 def write_questions(path: Path, questions: Iterable[Question]) -> None:
     """Write questions as JSON Lines, atomically."""
-    text = "".join(json.dumps(q.to_row(), ensure_ascii=False) + "\n" for q in questions)
-    write_atomically(path, text)
+    write_atomically(path, "".join(to_json(question.to_row()) + "\n" for question in questions))
 
 
 def _parse_row(line: str, where: str) -> Question:
-    try:
-        row = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"not a JSON object ({error})", where=where, fix="write one JSON object a line") from error
-    if not isinstance(row, dict):
-        raise InputError("not a JSON object", where=where, fix="write one JSON object a line")
+    row = parse_object(line, where=where, fix="write one JSON object a line", strict=True)
     _check_fields(row, where)
     question = Question.make(
         task=row["task"],
@@ -158,9 +145,3 @@ def _check_fields(row: dict[str, Any], where: str) -> None:
         raise InputError("field family: not a text", where=where, fix="write a name or leave it out")
     if not isinstance(row.get("metadata", {}), dict):
         raise InputError("field metadata: not an object", where=where, fix="write a JSON object or leave it out")
-    for name, value in row.items():
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            problem = f"field {name}: holds half a character (a lone surrogate)"
-            raise InputError(problem, where=where, fix="remove it") from error

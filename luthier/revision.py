@@ -15,10 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from luthier.errors import InputError
 from luthier.files import digest_text, md5_file
+from luthier.reading import parse_yaml, read_text, shaped
 
 PIPELINE_FILE, LOCK_FILE, PARAMS_FILE = "dvc.yaml", "dvc.lock", "params.yaml"
 CODE_FOLDER = "data/code"
@@ -116,11 +115,11 @@ def read_params(root: Path) -> str:
         InputError: `params.yaml` is missing or is not YAML.
     """
     path = root / PARAMS_FILE
-    text = _read_text(path, fix="run in the project's folder")
-    profile = (_load_yaml(text, path) or {}).get("profile")
+    text = read_text(path, fix="run in the project's folder")
+    profile = _read_yaml(text, path).get("profile")
     profile_path = root / "profiles" / f"{profile}.yaml"
     if profile and profile_path.is_file():
-        text += f"\n# profiles/{profile}.yaml\n" + profile_path.read_text(encoding="utf-8")
+        text += f"\n# profiles/{profile}.yaml\n" + read_text(profile_path, fix="restore it")
     return text
 
 
@@ -134,7 +133,7 @@ def packages_digest(root: Path) -> str:
     locks = sorted((root / "requirements").glob("*.lock"))
     if not locks:
         return "none"
-    return digest_text("\n".join(f"{lock.name}\n{lock.read_text(encoding='utf-8')}" for lock in locks))
+    return digest_text("\n".join(f"{lock.name}\n{read_text(lock, fix='restore it from git')}" for lock in locks))
 
 
 def read_stages(root: Path) -> dict[str, StageFacts]:
@@ -146,8 +145,10 @@ def read_stages(root: Path) -> dict[str, StageFacts]:
     path = root / LOCK_FILE
     if not path.is_file():
         return {}
-    rows = (_load_yaml(path.read_text(encoding="utf-8"), path) or {}).get("stages", {})
-    return {name: _facts(root, name, row) for name, row in sorted(rows.items())}
+    fix = "restore it from git, or run `dvc repro` again"
+    rows = _read_yaml(read_text(path, fix=fix), path, fix).get("stages", {})
+    with shaped("no list of stages", where=str(path), fix=fix):
+        return {name: _facts(root, name, row) for name, row in sorted(rows.items())}
 
 
 def declared_stages(root: Path) -> list[str]:
@@ -173,12 +174,13 @@ def declared_deps(root: Path, name: str) -> list[str]:
     path = root / PIPELINE_FILE
     document, params = _pipeline(root)
     base, _, item = name.partition("@")
-    stage = document.get("stages", {}).get(base)
-    if stage is None:
-        raise InputError(f"has no stage {base!r}", where=str(path), fix=f"add the stage {base!r}, or name another")
-    scope = params | {"item": _matrix_item(base, stage, params, item)}
-    deps = stage.get("do", stage).get("deps", [])
-    return [_fill(dep if isinstance(dep, str) else next(iter(dep)), scope, path) for dep in deps]
+    with shaped("no pipeline", where=str(path), fix="restore it from git"):
+        stage = document.get("stages", {}).get(base)
+        if stage is None:
+            raise InputError(f"has no stage {base!r}", where=str(path), fix=f"add the stage {base!r}, or name another")
+        scope = params | {"item": _matrix_item(base, stage, params, item)}
+        deps = stage.get("do", stage).get("deps", [])
+        return [_fill(dep if isinstance(dep, str) else next(iter(dep)), scope, path) for dep in deps]
 
 
 def running_stage(root: Path, name: str) -> StageFacts:
@@ -242,8 +244,8 @@ def _facts(root: Path, name: str, row: Mapping[str, Any]) -> StageFacts:
 def _pipeline(root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """`dvc.yaml` and `params.yaml`."""
     path, settings = root / PIPELINE_FILE, root / PARAMS_FILE
-    document = _load_yaml(_read_text(path, fix="run in the project's folder"), path) or {}
-    return document, _load_yaml(_read_text(settings, fix="write one"), settings) or {}
+    document = _read_yaml(read_text(path, fix="run in the project's folder"), path)
+    return document, _read_yaml(read_text(settings, fix="write one"), settings)
 
 
 def _matrix_item(base: str, stage: Mapping[str, Any], params: Mapping[str, Any], item: str) -> Any:
@@ -293,18 +295,12 @@ def _count_rows(path: Path) -> dict[str, int]:
     return {file.relative_to(path).stem or file.stem: file.read_bytes().count(b"\n") for file in files}
 
 
-def _read_text(path: Path, fix: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read the file ({error.strerror})", where=str(path), fix=fix) from error
-
-
-def _load_yaml(text: str, path: Path) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"not valid YAML ({error})", where=str(path), fix="restore the file") from error
+def _read_yaml(text: str, path: Path, fix: str = "restore the file") -> dict[str, Any]:
+    """The mapping that a YAML file holds; an empty file is an empty one."""
+    value = parse_yaml(text, where=str(path), fix=fix)
+    if not isinstance(value, dict | None):
+        raise InputError("not a mapping", where=str(path), fix=fix)
+    return value or {}
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -12,6 +12,7 @@ from luthier.budget import UNITS, Amount
 from luthier.entry import Line
 from luthier.files import md5_file
 from luthier.pedigree import Checkpoint
+from luthier.reading import shaped
 from luthier.revision import LOCK_FILE, StageFacts, packages_digest, params_digest, read_code
 
 SCORED_TAG = "evaluate.digest"
@@ -85,28 +86,29 @@ def tags_to_checkpoint(
     scores: Mapping[str, float],
 ) -> Checkpoint:
     """A checkpoint from the tags of its MLflow model, and what MLflow keeps apart from tags."""
-    stages = [StageFacts.from_json(value) for tag, value in sorted(tags.items()) if tag.startswith("stage.")]
-    return Checkpoint(
-        model_id=model_id,
-        run_id=run_id,
-        experiment_id=experiment_id,
-        method=tags["method"],
-        phase=tags["phase"],
-        stage=tags["dvc.stage"],
-        aliases=aliases,
-        path=tags["path"],
-        digest=tags["folder.digest"],
-        files={tag.removeprefix("file."): value for tag, value in sorted(tags.items()) if tag.startswith("file.")},
-        parent=parent,
-        parent_digest=tags["parent.digest"],
-        stages={facts.name: facts for facts in stages},
-        commit=tags["git.commit"],
-        changed=tuple(line for line in tags.get("git.changed", "").splitlines() if line),
-        params_digest=tags["params.sha"],
-        packages_digest=tags["lock.sha"],
-        target=tags["target.fingerprint"],
-        seed=int(tags["seed"]),
-        ledger=json.loads(tags["ledger"]),
-        scores=scores,
-        scores_digest=tags.get(SCORED_TAG, ""),
-    )
+    with shaped("not the tags of a checkpoint", where=f"MLflow model {model_id}", fix="train it again"):
+        stages = [StageFacts.from_json(value) for tag, value in sorted(tags.items()) if tag.startswith("stage.")]
+        return Checkpoint(
+            model_id=model_id,
+            run_id=run_id,
+            experiment_id=experiment_id,
+            method=tags["method"],
+            phase=tags["phase"],
+            stage=tags["dvc.stage"],
+            aliases=aliases,
+            path=tags["path"],
+            digest=tags["folder.digest"],
+            files={tag.removeprefix("file."): value for tag, value in sorted(tags.items()) if tag.startswith("file.")},
+            parent=parent,
+            parent_digest=tags["parent.digest"],
+            stages={facts.name: facts for facts in stages},
+            commit=tags["git.commit"],
+            changed=tuple(line for line in tags.get("git.changed", "").splitlines() if line),
+            params_digest=tags["params.sha"],
+            packages_digest=tags["lock.sha"],
+            target=tags["target.fingerprint"],
+            seed=int(tags["seed"]),
+            ledger=json.loads(tags["ledger"]),
+            scores=scores,
+            scores_digest=tags.get(SCORED_TAG, ""),
+        )

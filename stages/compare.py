@@ -6,7 +6,6 @@ program that it had proved by then. What is trained, searched and frozen is prin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,11 +29,12 @@ from luthier.errors import InputError
 from luthier.evaluation import Result, parsed
 from luthier.execute import Job
 from luthier.execution import Execution
-from luthier.files import read_rows, write_atomically, write_json
+from luthier.files import read_rows_as, write_atomically, write_json
 from luthier.harnesses.task_programs import program_for
 from luthier.methods import card
 from luthier.params import TargetParams
 from luthier.question import read_questions
+from luthier.reading import read_json
 from luthier.report.comparison_page import render_comparison
 from luthier.report.comparison_summary import lines, table
 from luthier.report.tables import contender_label
@@ -286,7 +286,7 @@ class Stage:
     def _rows(self, folder: Path) -> dict[str, list[Result]]:
         rows: dict[str, list[Result]] = {}
         for name in ("executions.jsonl", "held_out.jsonl"):
-            for row in map(Result.from_row, read_rows(folder / name)):
+            for row in read_rows_as(folder / name, Result.from_row):
                 rows.setdefault(row.contender, []).append(row)
         return rows
 
@@ -313,12 +313,7 @@ def _trained(spent: Sequence[Spend]) -> Amount:
 
 
 def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"cannot read what an earlier stage wrote ({error})", where=str(path), fix="run `dvc repro compare`"
-        ) from error
+    return read_json(path, fix="run `dvc repro compare`")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ questions pay from their own account. Checkpoints are also scored on validation,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -28,13 +27,14 @@ from luthier.evaluation import (
 )
 from luthier.execute import Job, require_results
 from luthier.execution import Execution
-from luthier.files import read_rows, write_json, write_rows
+from luthier.files import read_rows_as, write_json, write_rows
 from luthier.generator import ConstantGenerator, Generator, RandomGenerator
 from luthier.harnesses.configurations import Configuration
 from luthier.harnesses.random_graph import random_graph
 from luthier.ledger import Account
 from luthier.methods import mas_architect
 from luthier.question import Question, read_questions
+from luthier.reading import read_object, shaped
 from luthier.spending import milestones
 from luthier.target import Target
 from luthier.targets.checkpoints import open_checkpoint
@@ -153,7 +153,7 @@ def _summarise(
         f"{ours}_minus_{theirs}": asdict(difference(results[ours], results[theirs], resamples))
         for ours, theirs in PAIRS
     }
-    taught = {row["harness"] for row in read_rows(TEACH / bench.method / "rows.jsonl")}
+    taught = set(read_rows_as(TEACH / bench.method / "rows.jsonl", lambda row: str(row["harness"])))
     for phase in ("sft", "reinforce"):
         found = compositions(results[phase], taught)
         scores.setdefault("compositions", {})[phase] = [asdict(item) for item in found]
@@ -167,10 +167,9 @@ def _best_fixed(names: Sequence[str]) -> str:
     if ALONE not in names:
         problem = f"field grid.configurations: {ALONE!r} is missing, so the target alone cannot be scored"
         raise InputError(problem, where="profile", fix=f"add {ALONE}")
-    try:
-        best = str(json.loads(path.read_text(encoding="utf-8"))["best_on_validation"])
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"cannot read the grid's choice ({error})", where=str(path), fix="run stage grid") from error
+    table = read_object(path, fix="run stage grid")
+    with shaped("no choice of the grid", where=str(path), fix="run stage grid"):
+        best = str(table["best_on_validation"])
     if best not in names:
         problem = f"field best_on_validation: {best!r} is none of the profile's configurations"
         raise InputError(problem, where=str(path), fix="run stage grid again")

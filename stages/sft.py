@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from luthier.errors import InputError
-from luthier.files import digest_file, digest_text, read_rows
+from luthier.files import digest_file, digest_text, read_rows_as
 from luthier.training import checkpoint, sft
 from luthier.training.record import base_folder, progress_line
 from luthier.training.resume import held
@@ -17,7 +17,7 @@ def work(bench: Workbench, options: Options) -> None:
     """Write models/sft/<method>/."""
     method = bench.params.method(bench.method)
     source = TEACH / bench.method / "rows.jsonl"
-    rows = [sft.SftRow(row["prompt"], row["completion"]) for row in read_rows(source)]
+    rows = list(read_rows_as(source, lambda row: sft.SftRow(row["prompt"], row["completion"])))
     if not rows:
         raise InputError(
             "no teacher rows", where=str(source), fix="raise grid.train or teach.variations in the profile"

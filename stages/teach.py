@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from typing import Any
 
 from luthier.errors import InputError
 from luthier.execute import Job, forecast_executions
 from luthier.execution import Execution
-from luthier.files import read_rows, write_json, write_rows
+from luthier.files import read_rows_as, write_json, write_rows
 from luthier.harnesses.variations import one_edit_variations
 from luthier.methods import mas_architect
 from luthier.methods.mas_architect import Candidate
@@ -104,11 +105,16 @@ def _from_grid(bench: Workbench, taught: list[Question]) -> Iterable[Candidate]:
     """The grid's rows on the taught questions, with the configurations' graphs."""
     by_id = {question.id: question for question in taught}
     pool = {item.name: item.harness for item in configurations(bench)}
-    for row in read_rows(GRID / "executions.jsonl"):
-        question, name = by_id.get(row["question"]), row["configuration"]
-        if row["split"] == "train" and question is not None and (harness := pool[name]) is not None:
-            fields = {key: value for key, value in row.items() if key not in ("configuration", "split", "family")}
-            yield Candidate(question, harness, f"pool:{name}", Execution.from_row(fields))
+    for split, name, execution in read_rows_as(GRID / "executions.jsonl", _grid_row):
+        question = by_id.get(execution.question)
+        if split == "train" and question is not None and (harness := pool[name]) is not None:
+            yield Candidate(question, harness, f"pool:{name}", execution)
+
+
+def _grid_row(row: dict[str, Any]) -> tuple[str, str, Execution]:
+    """Split, configuration and execution."""
+    fields = {key: value for key, value in row.items() if key not in ("configuration", "split", "family")}
+    return row["split"], row["configuration"], Execution.from_row(fields)
 
 
 def _ask_server(bench: Workbench, taught: list[Question], dry_run: bool) -> list[Job]:

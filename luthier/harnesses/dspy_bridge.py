@@ -19,7 +19,7 @@ were not born in DSPy.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from luthier.errors import InputError
@@ -90,8 +90,8 @@ def from_dspy(
                 demos=_demos(path, predictor.demos, fields, drop_incomplete_demos),
                 descriptions=_descriptions(signature),
                 style=style,
-                max_tokens=int(predictor.config.get("max_tokens") or max_tokens),
-                temperature=float(predictor.config.get("temperature") or 0),
+                max_tokens=_setting(path, predictor, "max_tokens", max_tokens),
+                temperature=_setting(path, predictor, "temperature", 0),
             )
         )
     return ProgramHarness.of(modules, wiring)
@@ -136,6 +136,8 @@ def with_dspy_state(program: ProgramHarness, state: Mapping[str, Any]) -> Progra
     Raises:
         InputError: the state's predictors or demonstrations do not fit; field and fix are named.
     """
+    if not isinstance(state, Mapping) or not all(isinstance(key, str) for key in state):
+        raise InputError("not a JSON object of predictors", where="DSPy state", fix="save it with DSPy 3.4")
     rows = {key: row for key, row in state.items() if key != "metadata"}
     by_name = {re.sub(r"[^A-Za-z0-9]+", "_", key.removesuffix(".predict")).strip("_"): key for key in rows}
     keys = {name: name if name in rows else by_name.get(name) for name in program.modules}
@@ -150,6 +152,9 @@ def with_dspy_state(program: ProgramHarness, state: Mapping[str, Any]) -> Progra
         except (KeyError, TypeError) as error:
             problem = f"predictor {key!r} has no signature.instructions or demos"
             raise InputError(problem, where="DSPy state", fix="save it with DSPy 3.4") from error
+        if not isinstance(instruction, str):
+            problem = f"predictor {key!r}, field signature.instructions is no text"
+            raise InputError(problem, where="DSPy state", fix="save it with DSPy 3.4")
         fields = program.modules[name].fields
         program = program.with_instruction(name, instruction)
         program = program.with_demos(name, _demos(str(key), demos, fields, drop_incomplete=False))
@@ -201,6 +206,15 @@ def _check_calls(program: Any) -> None:
                 raise InputError(problem, where="DSPy program", fix=fix)
 
 
+def _setting(path: str, predictor: Any, name: str, default: int) -> Any:
+    """A number that a predictor sets for its calls; `check_module` says which are allowed."""
+    value = predictor.config.get(name) or default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        problem = f"predictor {path!r} sets {name!r} to {value!r}"
+        raise InputError(problem, where="DSPy program", fix="set a number")
+    return value
+
+
 def _check_fields(path: str, signature: Any) -> None:
     for name, field in signature.fields.items():
         if field.annotation is not str:
@@ -215,8 +229,11 @@ def _descriptions(signature: Any) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text and text != f"${{{name}}}"}
 
 
-def _demos(path: str, rows: Iterable[Any], fields: tuple[str, ...], drop_incomplete: bool) -> tuple[Demo, ...]:
+def _demos(path: str, rows: Any, fields: tuple[str, ...], drop_incomplete: bool) -> tuple[Demo, ...]:
     """The signature's part of each demonstration; DSPy's marks (`augmented`, `dspy_uuid`) are left out."""
+    if not isinstance(rows, list | tuple) or not all(hasattr(row, "items") for row in rows):
+        problem = f"predictor {path!r}, field demos is no list of demonstrations"
+        raise InputError(problem, where="DSPy program", fix="write a list, [] for none")
     demos: list[Demo] = []
     for number, row in enumerate(rows, start=1):
         values = dict(row.items())

@@ -158,7 +158,12 @@ def from_json(value: Any) -> GraphHarness:
         nodes=nodes,
         impls={name: _impl(name, impl, nodes) for name, impl in sorted(part.impl.items())},
     )
-    return GraphHarness.parse(print_document(document, {}))
+    try:
+        text = print_document(document, {})
+    except (ValueError, RecursionError) as error:
+        problem = f"an initial value cannot be written ({error})"
+        raise HarnessError(problem, rule="syntax", field="state", fix="write a shorter and flatter one") from error
+    return GraphHarness.parse(text)
 
 
 def schema() -> dict[str, Any]:

@@ -116,7 +116,7 @@ class _Checker:
         if not isinstance(module.max_tokens, int) or not 1 <= module.max_tokens <= MAX_TOKENS_CEILING:
             problem = f"{module.max_tokens!r} is not a whole number from 1 to {MAX_TOKENS_CEILING}"
             raise self._error("max_tokens", problem, f"write max_tokens: {DEFAULT_MAX_TOKENS}")
-        if not 0 <= module.temperature <= TEMPERATURE_CEILING:
+        if not isinstance(module.temperature, int | float) or not 0 <= module.temperature <= TEMPERATURE_CEILING:
             problem = f"{module.temperature!r} is not a number from 0 to {TEMPERATURE_CEILING:g}"
             raise self._error("temperature", problem, "write temperature: 0.7")
         for name in module.descriptions:
@@ -163,6 +163,9 @@ class _Checker:
             raise self._error("demos", problem, "keep fewer", "bad-demo")
         fields = self._module.fields
         for number, demo in enumerate(demos, start=1):
+            if not isinstance(demo, Mapping):
+                problem = f"demonstration {number} is {demo!r:.60}, no mapping of fields to texts"
+                raise self._error("demos", problem, f"give exactly {', '.join(fields)}", "bad-demo")
             missing, extra = [n for n in fields if n not in demo], sorted(set(demo) - set(fields))
             if missing or extra:
                 what = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(extra)}, which is no field"

@@ -11,6 +11,7 @@ from luthier.errors import HarnessError, InputError
 from luthier.files import digest_text
 from luthier.harnesses.document import BUILTINS
 from luthier.harnesses.implementation import Implementation, load_yaml, read_implementation
+from luthier.reading import read_text
 from luthier.tools import ALL_TOOLS
 
 _PATH = Path(__file__).with_name("presets.yaml")
@@ -38,10 +39,9 @@ def read_presets(path: Path) -> Mapping[str, Implementation]:
     Raises:
         InputError: missing or broken file, an entry without `reads`, or a name that a tool or builtin has.
     """
+    text = read_text(path, fix="reinstall luthier")
     try:
-        rows = load_yaml(path.read_text(encoding="utf-8"), field="presets")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the presets ({error})", where=str(path), fix="reinstall luthier") from error
+        rows = load_yaml(text, field="presets")
     except HarnessError as error:
         raise InputError(error.problem, where=f"{path}:{error.line}", fix="correct the YAML") from error
     if not isinstance(rows, dict):

@@ -28,6 +28,7 @@ from luthier.harnesses.implementation import (
     default_stop,
 )
 from luthier.harnesses.lexer import normal_number
+from luthier.reading import HALF_CHARACTER
 
 _PLACE = "{question}"
 _HEADER = re.compile(r"#(?:\s+(?:raw|chat|[a-z_]+=\S*))*\s*$")
@@ -67,6 +68,8 @@ class PromptHarness:
                 "text",
                 "shorten it",
             )
+        if HALF_CHARACTER.search(text):
+            _fail("syntax", "the text holds half a character (a lone surrogate)", "text", "remove it")
         first, _, rest = text.strip().partition("\n")
         options, template = (_read_options(first), rest.strip()) if _HEADER.match(first) else (_Options(), text.strip())
         if not template:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,12 @@ from typing import Any
 from luthier.comparison import Difference, Interval
 from luthier.errors import InputError
 from luthier.evaluation import Composition, Result, Standing
-from luthier.files import read_rows
+from luthier.files import read_rows_as
 from luthier.method import MethodCard
 from luthier.methods import card
 from luthier.methods.mas_architect import TeacherRow, TeachLog
 from luthier.question import SPLITS, Question, read_questions
+from luthier.reading import read_object, shaped
 
 BASELINES = ("target_alone", "best_fixed", "random_graph")
 TRAINING = "training.json"
@@ -183,7 +183,7 @@ def _method(root: Path, name: str, test: Sequence[Question]) -> MethodData:
 def _scores(path: Path) -> Scores:
     names = ("best_fixed_configuration", "seed", "test", "validation", "oracle_over_pool", "pool", "differences")
     row = _json(path, "evaluate", (*names, "compositions", "novel_compositions"))
-    try:
+    with shaped("written by another version", where=str(path), fix=_run("evaluate")):
         oracle = row["oracle_over_pool"]
         scores = Scores(
             best_fixed=row["best_fixed_configuration"],
@@ -199,8 +199,6 @@ def _scores(path: Path) -> Scores:
             compositions=_compositions(row["compositions"]),
             novel=_compositions(row["novel_compositions"]),
         )
-    except (KeyError, TypeError) as error:
-        raise InputError(f"written by another version ({error})", where=str(path), fix=_run("evaluate")) from error
     missing = [name for name in BASELINES[:2] if name not in scores.test]
     if missing or not scores.learned:
         raise InputError(
@@ -215,8 +213,7 @@ def _compositions(row: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, t
 
 def _results(path: Path, scores: Scores, test: Sequence[Question]) -> dict[str, tuple[Result, ...]]:
     groups: dict[str, list[Result]] = {name: [] for name in scores.test}
-    for row in _rows(path, "evaluate"):
-        result = _result(row, path)
+    for result in read_rows_as(path, Result.from_row, fix=_run("evaluate")):
         if result.contender in groups:
             groups[result.contender].append(result)
     wanted = {question.id for question in test}
@@ -228,20 +225,9 @@ def _results(path: Path, scores: Scores, test: Sequence[Question]) -> dict[str, 
     return {name: tuple(rows) for name, rows in groups.items()}
 
 
-def _result(row: Mapping[str, Any], path: Path) -> Result:
-    try:
-        return Result.from_row(row)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"written by another version ({error})", where=str(path), fix=_run("evaluate")) from error
-
-
 def _teaching(folder: Path) -> Teaching:
     log = _json(folder / "log.json", "teach", ("counts", "acceptance", "by_family"))
-    path = folder / "rows.jsonl"
-    try:
-        rows = tuple(TeacherRow(**row) for row in _rows(path, "teach"))
-    except TypeError as error:
-        raise InputError(f"written by another version ({error})", where=str(path), fix=_run("teach")) from error
+    rows = tuple(read_rows_as(folder / "rows.jsonl", lambda row: TeacherRow(**row), fix=_run("teach")))
     return Teaching(TeachLog(log["counts"], log["acceptance"], log["by_family"]), rows)
 
 
@@ -266,23 +252,11 @@ def _questions(path: Path) -> list[Question]:
     return read_questions(path)
 
 
-def _rows(path: Path, stage: str) -> list[dict[str, Any]]:
-    if not path.is_file():
-        raise InputError("the file is missing", where=str(path), fix=_run(stage))
-    return list(read_rows(path))
-
-
 def _json(path: Path, stage: str, fields: Sequence[str]) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError("the file is missing", where=str(path), fix=_run(stage)) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read it ({error})", where=str(path), fix=_run(stage)) from error
-    missing = [name for name in fields if not isinstance(value, dict) or name not in value]
+    value = read_object(path, fix=_run(stage))
+    missing = [name for name in fields if name not in value]
     if missing:
         raise InputError(f"field {missing[0]}: missing", where=str(path), fix=_run(stage))
-    assert isinstance(value, dict)
     return value
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from luthier.budget import Amount
 from luthier.errors import InputError, StoreError
-from luthier.files import write_atomically
+from luthier.files import to_json, write_atomically
+from luthier.reading import parse_object, read_text, shaped
 from luthier.search import LogRow
 
 
@@ -92,17 +93,14 @@ class SearchLog:
     def _read(self) -> Iterator[LogRow]:
         if not self.path.exists():
             return
-        lines = self.path.read_text(encoding="utf-8").split("\n")
+        fix = "give the log of a search, or move the file away and start another run"
+        lines = read_text(self.path, fix=fix).split("\n")
         for number, line in enumerate(lines[:-1], start=1):
-            try:
-                yield LogRow.from_row(json.loads(line))
-            except (ValueError, TypeError, KeyError) as error:
-                raise InputError(
-                    f"no row of a search log ({error})",
-                    where=f"{self.path}:{number}",
-                    fix="give the log of a search, or move the file away and start another run",
-                ) from error
+            where = f"{self.path}:{number}"
+            with shaped("no row of a search log", where=where, fix=fix):
+                row = LogRow.from_row(parse_object(line, where=where, fix=fix))
+            yield row
 
 
 def _line(row: LogRow) -> str:
-    return json.dumps(row.to_row(), ensure_ascii=False) + "\n"
+    return to_json(row.to_row()) + "\n"

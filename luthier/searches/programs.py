@@ -91,7 +91,7 @@ def _demo(module: Module, item: Demonstration) -> Demo:
     try:
         outputs = json.loads(item.output)
         return {**fields, **{name: outputs[name] for name in module.outputs}}
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise HarnessError(
             f"the demonstration's output {item.output[:60]!r} does not hold {', '.join(module.outputs)}",
             rule="bad-demo",

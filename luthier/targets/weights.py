@@ -329,7 +329,9 @@ def _digest(path: Path) -> str:
 
 def _noted(path: Path, note: Path) -> str:
     """The digest that a note keeps for these very files, "" when there is none."""
-    kept, _, stamp = note.read_text(encoding="utf-8").strip().partition(" ") if note.is_file() else ("", "", "")
+    kept, _, stamp = (
+        note.read_text(encoding="utf-8", errors="replace").strip().partition(" ") if note.is_file() else ("", "", "")
+    )
     return kept if kept and stamp == _stamp(path) else ""
 
 

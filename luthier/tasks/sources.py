@@ -6,9 +6,7 @@ Nothing here writes: benchmark data, and the canary strings in it, stay where th
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import Any
 
 from luthier.errors import InputError
 from luthier.question import Split
+from luthier.reading import parse_json, parse_object, read_text
 from luthier.tasks.splits import named_split
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?::[\w.-]+)?")
@@ -148,13 +147,7 @@ def _rows(file: Path, form: Form) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _text(file: Path) -> str:
-    try:
-        data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        return data.decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"cannot read the file ({error})", where=str(file), fix="restore it from its publisher"
-        ) from error
+    return read_text(file, fix="restore it from its publisher", encoding="utf-8-sig")
 
 
 def _json_lines(text: str, file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -162,27 +155,13 @@ def _json_lines(text: str, file: Path) -> Iterator[tuple[str, Mapping[str, Any]]
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             line = line.removeprefix("\ufeff")  # joined files bring one each
-            yield f"{file}:{number}", _json_object(line, f"{file}:{number}")
-
-
-def _json_object(text: str, where: str) -> Mapping[str, Any]:
-    try:
-        row = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON ({error})", where=where, fix="restore the line from its publisher") from error
-    if not isinstance(row, dict):
-        raise InputError("not a JSON object", where=where, fix="write one object a row")
-    return row
+            where = f"{file}:{number}"
+            yield where, parse_object(line, where=where, fix="restore the line from its publisher", strict=True)
 
 
 def _json_document(text: str, file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """A list of rows, {"examples": [rows]}, or a single row."""
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"not JSON ({error.msg})", where=f"{file}:{error.lineno}", fix="restore the file from its publisher"
-        ) from error
+    document = parse_json(text, where=str(file), fix="restore the file from its publisher", strict=True)
     rows = document.get("examples", [document]) if isinstance(document, dict) else document
     if not isinstance(rows, list) or not rows:
         raise InputError(
@@ -228,7 +207,7 @@ def _parquet(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
     try:
         rows = pyarrow.parquet.read_table(file).to_pylist()
-    except (OSError, pyarrow.ArrowInvalid) as error:
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise InputError(f"not a Parquet file ({error})", where=str(file), fix="download it again") from error
     for number, row in enumerate(rows, start=1):
         yield f"{file}, row {number}", row

@@ -23,6 +23,7 @@ from typing import Any, Literal, Protocol
 from luthier.budget import Amount, Tariff
 from luthier.entry import Context, Entry
 from luthier.ledger import Ledger
+from luthier.reading import read_text, shaped
 from luthier.target import Usage
 
 Work = Literal["draw", "reference", "update"]
@@ -113,12 +114,16 @@ class LedgerBill:
         """What the journal holds; the line that a kill cut off is left out: its step was never saved."""
         if not self._journal.is_file():
             return
-        for line in self._journal.read_text(encoding="utf-8").splitlines():
+        fix = "delete the folder that it lies in: the training then starts afresh"
+        for number, line in enumerate(read_text(self._journal, fix=fix).split("\n"), start=1):
             try:
-                work, step, usage = json.loads(line)
-            except ValueError:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
                 continue
-            yield work, step, Usage(**usage)
+            with shaped("no line of a bill", where=f"{self._journal}:{number}", fix=fix):
+                work, step, usage = row
+                paid = Usage(**usage)
+            yield work, step, paid
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from luthier.errors import InputError, StoreError
 from luthier.files import digest_folder, write_json
+from luthier.reading import read_object
 from luthier.training import zero
 
 if TYPE_CHECKING:
@@ -153,15 +153,7 @@ def read_record(folder: Path) -> dict[str, Any]:
         InputError: missing or broken file.
     """
     path = folder / RECORD
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(value, dict):
-            raise ValueError("not a JSON object")
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"cannot read the training record ({error})", where=str(path), fix="train the checkpoint again"
-        ) from error
-    return value
+    return read_object(path, fix="train the checkpoint again")
 
 
 def digest(folder: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -11,7 +10,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from luthier.errors import InputError
 from luthier.files import locked
+from luthier.reading import read_object
 from luthier.stopping import StopSignal
 
 _COMPLETE = "trainer_state.json"
@@ -21,8 +22,8 @@ _UNREPEATABLE = ("runtime", "_per_second", "total_flos", "step_time", "num_token
 def _is_whole(folder: Path) -> bool:
     """Whether the trainer finished writing: its state file comes last and must be readable."""
     try:
-        json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        read_object(folder / _COMPLETE, fix="train on")
+    except InputError:
         return False
     return True
 

@@ -91,6 +91,16 @@ ASK_MISTAKES = [
     ("[mas_architect]", "[]", "field methods: List should have at least 1 item"),
     (ASK, "", "params.yaml: not a mapping of settings. Fix: write `name: value` lines"),
     (ASK, "a: [", "params.yaml: not valid YAML (while parsing a flow"),
+    ("seed: 17", "seed: 2001-99-99", "params.yaml: not valid YAML ('2001-99-99' is no timestamp"),
+    ("seed: 17", "seed: 0x_", "params.yaml: not valid YAML ('0x_' is no int"),
+    ("seed: 17", "seed: !!bool abc", "params.yaml: not valid YAML ('abc' is no bool"),
+    ("seed: 17", f"seed: {'1' * 5000}", "params.yaml: not valid YAML ('1111"),
+    ("seed: 17", f"seed: {10**20}", "field seed: Input should be less than or equal to 4294967295"),
+    ("seed: 17", "seed: " + "[" * 3000, "params.yaml: not valid YAML (it is nested too deep)"),
+    ("seed: 17", "seed: &a [*a]", "params.yaml: field seed: Input should be a valid integer"),
+    ("seed: 17", "budget: { price: .inf }", "field budget.price: Input should be a finite number (got inf)"),
+    ("seed: 17", "budget: { seconds: .nan }", "field budget.seconds: Input should be a finite number (got nan)"),
+    ("seed: 17", "? [a]\n: 3", "params.yaml: not valid YAML ("),
 ]
 
 
@@ -120,6 +130,14 @@ PROFILE_MISTAKES = [
         "server: { engin: openai }",
         "field mas_architect.teach.server.engin: unknown (did you mean 'engine'?). Fix: known here: base_url, batch",
     ),
+    ("5e-5", ".inf", "field mas_architect.sft.learning_rate: Input should be a finite number (got inf)"),
+    (
+        "model: hello",
+        "model: hello, prompt_usd_per_million: .inf",
+        "field target.prompt_usd_per_million: Input should be a finite number (got inf)",
+    ),
+    ("target:", "compare: { budgets: [.nan] }\ntarget:", "field compare.budgets.0: Input should be a finite number"),
+    ("target:", "search: { gepa: { batch: .inf } }\ntarget:", "field search.gepa.batch: Input should be a"),
     ("[direct]", "direct", "field grid.configurations: Input should be a valid list (got 'direct')"),
 ]
 

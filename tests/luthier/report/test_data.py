@@ -65,7 +65,7 @@ def test_results_on_other_questions_are_refused(copy):
 
 def test_broken_json_is_one_clear_error(copy):
     (copy / "data/grid/summary.json").write_text("{")
-    with pytest.raises(InputError, match=r"summary\.json: cannot read it"):
+    with pytest.raises(InputError, match=r"summary\.json: not a JSON object"):
         read_report_data(copy, [METHOD])
 
 

@@ -67,7 +67,7 @@ def test_a_folder_named_exactly_like_a_split_is_that_split(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("x.jsonl", '{"a": 1}\n{"a": \n', r"x\.jsonl:2: not JSON .*Fix: restore the line"),
+        ("x.jsonl", '{"a": 1}\n{"a": \n', r"x\.jsonl:2: not a JSON object .*Fix: restore the line"),
         ("x.jsonl", "[1]\n", r"x\.jsonl:1: not a JSON object"),
         ("x.jsonl", " \n", r"x\.jsonl: the file is empty"),
         ("x.json", '{\n"examples": [\n', r"x\.json:3: not JSON"),
