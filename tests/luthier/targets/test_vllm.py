@@ -24,6 +24,7 @@ from tests.luthier.targets.test_outages import free_port
 PYTHON = os.environ.get("LUTHIER_VLLM_PYTHON", "")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.vllm,
     pytest.mark.skipif(not PYTHON, reason="set LUTHIER_VLLM_PYTHON to the Python of an environment with vLLM"),
     pytest.mark.timeout(900),
 ]
