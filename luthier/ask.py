@@ -72,7 +72,7 @@ def questions_in(path: Path) -> list[Question]:
     """
     if path.suffix == ".jsonl":
         return read_questions(path)
-    lines = read_text(path, what="questions", fix="correct the path", encoding="utf-8-sig").splitlines()
+    lines = read_text(path, what="the questions", fix="correct the path", encoding="utf-8-sig").splitlines()
     texts = [line for line in lines if line.strip()]
     if not texts:
         raise InputError("the file holds no question", where=str(path), fix="write one question a line")

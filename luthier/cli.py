@@ -245,7 +245,7 @@ def _graph(path: Path) -> GraphHarness:
     from luthier.harnesses.graph import GraphHarness
     from luthier.reading import read_text
 
-    return GraphHarness.parse(read_text(path, what="graph", fix="correct the path"))
+    return GraphHarness.parse(read_text(path, what="the graph", fix="correct the path"))
 
 
 def _graph_check(arguments: argparse.Namespace) -> int:

@@ -322,7 +322,7 @@ _SettingsLoader.add_implicit_resolver(
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    text = read_text(path, what="settings", fix="run in the project's folder")
+    text = read_text(path, what="the settings", fix="run in the project's folder")
     value = parse_yaml(text, where=str(path), fix="correct the line named", loader=_SettingsLoader)
     if not isinstance(value, Mapping):
         raise InputError("not a mapping of settings", where=str(path), fix="write `name: value` lines")

@@ -84,7 +84,9 @@ def read_questions(path: Path) -> list[Question]:
             its content, or a duplicate id; the message names file, line and field.
     """
     # Not splitlines: JSON leaves U+2028 and its like unescaped, and they would cut a row in two.
-    lines = read_text(path, what="question file", fix="run the stage that writes it, or correct the path").split("\n")
+    lines = read_text(path, what="the question file", fix="run the stage that writes it, or correct the path").split(
+        "\n"
+    )
     questions: list[Question] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):

@@ -27,7 +27,7 @@ MAX_DEPTH = 64
 _SHAPES = (LookupError, ArithmeticError, AttributeError, TypeError, ValueError, RecursionError)
 
 
-def read_text(path: Path, *, fix: str, what: str = "file", encoding: str = "utf-8") -> str:
+def read_text(path: Path, *, fix: str, what: str = "the file", encoding: str = "utf-8") -> str:
     """A file's text; a name that ends in `.gz` is unpacked.
 
     Args:
@@ -44,7 +44,7 @@ def read_text(path: Path, *, fix: str, what: str = "file", encoding: str = "utf-
         return (gzip.decompress(data) if path.suffix == ".gz" else data).decode(encoding)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         problem = "no such file" if isinstance(error, FileNotFoundError) else error
-        raise InputError(f"cannot read the {what} ({problem})", where=str(path), fix=fix) from error
+        raise InputError(f"cannot read {what} ({problem})", where=str(path), fix=fix) from error
 
 
 def parse_json(text: str, *, where: str, fix: str, strict: bool = False) -> Any:
@@ -71,13 +71,13 @@ def parse_object(text: str, *, where: str, fix: str, strict: bool = False) -> di
     return value
 
 
-def read_json(path: Path, *, fix: str) -> Any:
+def read_json(path: Path, *, fix: str, what: str = "the file") -> Any:
     """The JSON value that a file holds.
 
     Raises:
         InputError: it is missing or broken.
     """
-    return parse_json(read_text(path, fix=fix), where=str(path), fix=fix)
+    return parse_json(read_text(path, fix=fix, what=what), where=str(path), fix=fix)
 
 
 def read_object(path: Path, *, fix: str) -> dict[str, Any]:

@@ -313,7 +313,7 @@ def _trained(spent: Sequence[Spend]) -> Amount:
 
 
 def _json(path: Path) -> Any:
-    return read_json(path, fix="run `dvc repro compare`")
+    return read_json(path, what="what an earlier stage wrote", fix="run `dvc repro compare`")
 
 
 if __name__ == "__main__":
