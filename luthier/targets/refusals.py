@@ -113,11 +113,11 @@ def smaller_room(text: str, sent: int, least: int = 1) -> int:
 def _kind(status: int, message: str, words: str, param: object) -> tuple[Kind, str]:
     if status == 429 and "insufficient_quota" in words:
         return "denied", ""
-    if status in _BUSY or _RATE.search(words):
-        return ("fault" if status in _BUSY else "refused"), ""
+    if status in _BUSY:
+        return "fault", ""
     if _TOO_LONG_CODES.search(words):
         return "too_long", ""
-    if status in (400, 413, 422):
+    if status in (400, 413, 422) and not _RATE.search(words):
         if "max_completion_tokens" in message and "instead" in message:
             return "parameter", "max_tokens"
         if status == 413 or _TOO_LONG.search(words):

@@ -144,6 +144,8 @@ FAULTS: dict[str, list[Row]] = {
     ],
     "429, 408, 409, 425 and 5xx": [
         *[Row(refused("busy", s), problem=f"answered {s} (busy)", posts=2) for s in (408, 409, 425, 429, 500)],
+        Row(refused("rate limit of the day", 503), problem="answered 503", posts=2),
+        Row(refused("rate limit of the day", 500), problem="answered 500", posts=2),
         Row(Canned(b"[" * 200_000, 500), problem="answered 500", posts=2),
         *[Row(Canned(b'{"a":' * d + b"1" + b"}" * d, 500), problem="answered 500", posts=2) for d in (400, 900, 950)],
     ],
