@@ -12,7 +12,8 @@ from typing import Any
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from flows.launch import end_children, exit_status
+from flows.cancellation import end_children
+from flows.launch import exit_status
 from flows.rebuild import dvc_repro, show_plan
 from luthier.reading import read_object, shaped
 from luthier.revision import find_root

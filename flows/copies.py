@@ -14,6 +14,13 @@ import yaml
 
 from luthier.errors import StoreError
 
+COPIES = Path(".cache/replicas")
+
+
+def project_and_copies(root: Path) -> list[Path]:
+    """The project's folder, then the copies in which its replicas are built."""
+    return [root, *sorted(folder for folder in (root / COPIES).glob("*") if folder.is_dir())]
+
 
 def copy_project(root: Path, folder: Path, *, profile: str, seed: int | None = None, store: Path | None = None) -> Path:
     """Copy every file that git knows or would take, choose profile and seed, share the prepared weights.

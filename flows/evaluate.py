@@ -11,7 +11,9 @@ from typing import Any
 from prefect import flow, get_run_logger, runtime
 from prefect.artifacts import create_table_artifact
 
-from flows.launch import end_children, exit_status
+from flows.cancellation import end_children
+from flows.launch import exit_status
+from flows.menus import METHODS, Method
 from flows.rebuild import dvc_repro, show_plan
 from luthier import lineage
 from luthier.files import digest_file
@@ -42,7 +44,7 @@ class Scored:
 
 
 @flow(name="evaluate", on_cancellation=[end_children])
-def evaluate(method: str) -> list[Scored]:
+def evaluate(method: Method) -> list[Scored]:
     """Bring `evaluate@<method>` up to date and record its scores.
 
     Raises:
@@ -118,7 +120,7 @@ def _log(
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line of `python -m flows.evaluate`."""
     parser = argparse.ArgumentParser(prog="python -m flows.evaluate", description=__doc__)
-    parser.add_argument("--method", required=True, help="method to evaluate, as in params.yaml")
+    parser.add_argument("--method", choices=METHODS, required=True, help="method to evaluate")
     parser.add_argument("--dry-run", action="store_true", help="print what would run and its forecast, spend nothing")
     options = parser.parse_args(argv)
     if options.dry_run:

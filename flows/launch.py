@@ -1,4 +1,4 @@
-"""Starting stages and DVC from a flow: streamed lines, one process group, ended when the flow is."""
+"""Starting stages and DVC from a flow: streamed lines under one prefix, and nothing left when the flow is ended."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from prefect import Flow, State, runtime
+from prefect import runtime, tags
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ExternalSignal
 
+from flows.cancellation import close_records, started_by
 from luthier.errors import LuthierError
-from luthier.files import write_atomically
-from luthier.owners import is_alive, owner_of
-from luthier.processes import GRACE_SECONDS, end_group, run_streamed
-from luthier.revision import find_root
+from luthier.processes import GRACE_SECONDS, ancestors, run_streamed
 from luthier.stopping import STOPPED, StopSignal
 from stages.entry import INTERRUPTED, TRY_AGAIN
 
@@ -59,7 +55,10 @@ def launch(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> int:
-    """Run `python <arguments>` in the project's folder; inside a flow, its group can be ended by `end_children`.
+    """Run `python <arguments>` in the project's folder.
+
+    Inside a flow it is named after the flow run, so that `flows.cancellation` ends what it started. Flows that it
+    starts report to the same Prefect API and leave the prefix of their lines to this one.
 
     Args:
         arguments: After the interpreter.
@@ -68,38 +67,45 @@ def launch(
         grace_seconds: Between the request to end and the kill.
         keep_open: File descriptors that the process inherits.
         cwd: Another folder to run in, such as a copy of the project.
-        environment: The whole environment there, in place of this process's with what a flow adds.
+        environment: In place of this process's, such as a copy's.
 
     Returns:
         The exit status.
     """
-    record = _record(root, str(runtime.flow_run.id)) if runtime.flow_run.id else None
-    if environment is None:
-        environment = _environment(reporting=record is not None)
+    flow_run_id = str(runtime.flow_run.id or "")
     try:
         return run_streamed(
             [sys.executable, *arguments],
             cwd=cwd or root,
-            environment=environment,
+            environment=_environment(environment, reporting=bool(flow_run_id)),
             say=say,
-            started=lambda pid: write_atomically(record, owner_of(pid)) if record else None,
+            name=flow_run_id,
             grace_seconds=grace_seconds,
             keep_open=keep_open,
         )
-    finally:
-        if record is not None:
-            record.unlink(missing_ok=True)
+    except Exception:
+        raise
+    except BaseException:  # Ctrl-C or Prefect's cancellation
+        if flow_run_id:
+            close_records(flow_run_id, root)
+        raise
 
 
-def _environment(*, reporting: bool) -> dict[str, str]:
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+def _environment(given: Mapping[str, str] | None, *, reporting: bool) -> dict[str, str]:
+    """What a child gets; variables of Prefect's engine ("PREFECT__") concern the process that runs the flow alone."""
+    environment = {name: value for name, value in (given or os.environ).items() if not name.startswith("PREFECT__")}
+    environment |= {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}",
         "PYTHONUNBUFFERED": "1",
         "DVC_NO_ANALYTICS": "1",
     }
     if reporting:
-        # A flow started by the child reports to the same API, also when that is this process's temporary one.
-        environment["PREFECT_API_URL"] = str(get_client(sync_client=True).api_url)
+        environment |= {
+            # The API is also right when it is this process's temporary one.
+            "PREFECT_API_URL": str(get_client(sync_client=True).api_url),
+            "PREFECT_LOGGING_FORMATTERS_STANDARD_FLOW_RUN_FMT": "%(message)s",
+            "PREFECT_LOGGING_FORMATTERS_STANDARD_TASK_RUN_FMT": "%(message)s",
+        }
     return environment
 
 
@@ -107,11 +113,12 @@ def exit_status(name: str, action: Callable[[], object]) -> int:
     """Run a flow's command; 0, a stage's own status where that says what to do, else 1, with one message.
 
     `STOPPED` also when a stop was asked for and everything was done before it was seen: nothing shall follow. Under
-    DVC the work counts then, and the next stage stops instead.
+    DVC the work counts then, and the next stage stops instead. The flow run is tagged with those that it descends from.
     """
     try:
         with StopSignal() as stop:
-            action()
+            with tags(*map(started_by, ancestors(os.environ))):
+                action()
             return 0 if stop.pass_on() or not stop.requested() else STOPPED
     except StageError as error:
         print(f"{name}: {error}", file=sys.stderr)
@@ -122,21 +129,3 @@ def exit_status(name: str, action: Callable[[], object]) -> int:
     except (KeyboardInterrupt, ExternalSignal) as interruption:
         print(f"{name}: stopped at once; what was finished is kept, run the same command again", file=sys.stderr)
         return INTERRUPTED if isinstance(interruption, KeyboardInterrupt) else TERMINATED
-
-
-def end_children(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Cancellation hook: kill what a flow run started, should the flow's own process not have managed to.
-
-    Prefect calls it in the process that supervises the run.
-    """
-    record = _record(find_root(), str(flow_run.id))
-    if not record.is_file():
-        return
-    owner = record.read_text(encoding="utf-8")
-    if is_alive(owner):
-        end_group(int(owner.rsplit(":", 2)[1]))
-    record.unlink(missing_ok=True)
-
-
-def _record(root: Path, flow_run_id: str) -> Path:
-    return root / ".cache" / "flows" / flow_run_id

@@ -20,15 +20,13 @@ from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows.launch import StageError, end_children, exit_status, launch
+from flows.cancellation import end_children
+from flows.launch import StageError, exit_status, launch
 from luthier.files import locked
-from luthier.processes import GRACE_SECONDS
 from luthier.revision import find_root
 from luthier.stage_code import OWN_STAGE, stale_code
 
 LOCK = Path(".cache/dvc.lock-file")
-# DVC's child may be a flow that ends a child of its own first.
-_GRACE_SECONDS = 1.5 * GRACE_SECONDS
 _EVENTS = (
     (re.compile(r"^Running stage '(?P<stage>.+)':"), "run"),
     (re.compile(r"^Stage '(?P<stage>.+)' is cached"), "restored"),
@@ -97,7 +95,7 @@ def reproduce(targets: Sequence[str], *, root: Path, say: Callable[[str], None])
 
     with locked(root / LOCK, waiting) as lock:
         arguments = ["-m", "dvc", "repro", *targets]
-        status = launch(arguments, root=root, say=read, grace_seconds=_GRACE_SECONDS, keep_open=[lock])
+        status = launch(arguments, root=root, say=read, keep_open=[lock])
     if status:
         failed = [stage for stage, outcome in seen.items() if outcome == "failed"]
         raise StageError(

@@ -16,19 +16,20 @@ from pathlib import Path
 
 from prefect import flow, get_run_logger
 
-from flows.copies import copy_project, environment
-from flows.launch import StageError, end_children, exit_status, launch
+from flows.cancellation import end_children
+from flows.copies import COPIES, copy_project, environment
+from flows.launch import StageError, exit_status, launch
+from flows.menus import METHODS, Method
 from luthier.params import load_params
 from luthier.revision import find_root
 
 OUT = Path("data/replicas")
 PAID = Path("reports/paid/replicas")
-COPIES = Path(".cache/replicas")
 _KEPT = ("scores.json", "executions.jsonl", "held_out.jsonl")
 
 
 @flow(name="replicas", on_cancellation=[end_children])
-def replicas(method: str) -> list[int]:
+def replicas(method: Method) -> list[int]:
     """Build what is missing and collect the evaluations in data/replicas/<method>/<seed>/.
 
     Returns:
@@ -87,7 +88,7 @@ def collect(source: Path, root: Path, method: str, seed: int) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line of `python -m flows.replicas`."""
     parser = argparse.ArgumentParser(prog="python -m flows.replicas", description=__doc__.splitlines()[0])
-    parser.add_argument("--method", required=True)
+    parser.add_argument("--method", choices=METHODS, required=True)
     parser.add_argument("--dry-run", action="store_true", help="print which builds would run, spend nothing")
     options = parser.parse_args(argv)
     return exit_status("replicas", lambda: _forecast(options.method) if options.dry_run else replicas(options.method))

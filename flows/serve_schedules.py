@@ -1,7 +1,8 @@
 """Flow deployments of `prefect.yaml`, served from this process: `python -m flows.serve_schedules`.
 
 Needs a Prefect server that outlives one run (`prefect server start`, and PREFECT_API_URL pointing at it). A
-team that has a process work pool uses `prefect deploy --all` with the same file instead.
+team that has a process work pool uses `prefect deploy --all` with the same file instead. After that, this process
+still serves: a run goes to it or to the pool's worker, whoever is there first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from prefect import Flow, serve
 from prefect.deployments.runner import RunnerDeployment
+from prefect.runner.storage import LocalStorage
 from prefect.schedules import Cron
 from prefect.settings import PREFECT_API_URL
 
@@ -51,6 +53,8 @@ def _deployment(row: Mapping[str, Any], path: Path) -> RunnerDeployment:
         concurrency_limit=row.get("concurrency_limit"),
     )
     assert isinstance(deployment, RunnerDeployment)  # a coroutine only where an event loop runs
+    # Said anew, since `prefect deploy` may have left the same deployment with another place of its code.
+    deployment.storage = LocalStorage(str(path.parent.resolve()))
     return deployment
 
 

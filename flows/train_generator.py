@@ -17,8 +17,10 @@ from prefect import flow, get_run_logger, runtime, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
+from flows.cancellation import end_children
 from flows.evaluate import TRAINED, record_scores
-from flows.launch import TRY_AGAIN, StageError, end_children, exit_status, launch
+from flows.launch import TRY_AGAIN, StageError, exit_status, launch
+from flows.menus import ALL, METHODS, PHASES, STAGES, Method, Phase
 from flows.rebuild import dvc_repro, show_plan, stale_before
 from luthier import lineage
 from luthier.errors import InputError
@@ -26,18 +28,17 @@ from luthier.pedigree import Checkpoint, show_number
 from luthier.revision import find_root, running_stage
 from luthier.tags import ledger_totals
 
-PHASES = (*TRAINED, "evaluate")
 # Where `mlflow server --backend-store-uri sqlite:///mlruns/mlflow.db` shows a run.
 _MLFLOW = "http://127.0.0.1:5000/#/experiments"
 
 
 @flow(name="train_generator", on_cancellation=[end_children])
-def train_generator(method: str, phase: str = "", allow_dirty: bool = False) -> str:
+def train_generator(method: Method, phase: Phase = ALL, allow_dirty: bool = False) -> str:
     """Train all phases of a method, or one.
 
     Args:
         method: A method of `params.yaml`.
-        phase: "" for all through DVC, else one of sft, reinforce, evaluate: that stage itself.
+        phase: All through DVC, else that stage itself.
         allow_dirty: Train one phase by hand although the stages before it are out of date.
 
     Returns:
@@ -45,18 +46,16 @@ def train_generator(method: str, phase: str = "", allow_dirty: bool = False) -> 
 
     Raises:
         StageError: a stage failed or was stopped; what was finished is kept.
-        InputError: the phase is unknown, or the pipeline is out of date.
+        InputError: the pipeline is out of date.
     """
-    if not phase:
+    if phase == ALL:
         return _train_all(method)
-    if phase not in PHASES:
-        raise InputError(f"phase {phase!r} is unknown", where="train_generator", fix=f"use one of {', '.join(PHASES)}")
     return _train_one(method, phase, allow_dirty)
 
 
 def _train_all(method: str) -> str:
     root, say = find_root(), get_run_logger().info
-    for phase in PHASES:
+    for phase in STAGES:
         dvc_repro.with_options(name=phase)((f"{phase}@{method}",))
     record_scores(method, root=root, say=say)
     candidate = lineage.checkpoint_of(root / "models" / TRAINED[-1] / method, root=root)
@@ -169,8 +168,8 @@ def _link(checkpoint: Checkpoint) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line of `python -m flows.train_generator`."""
     parser = argparse.ArgumentParser(prog="python -m flows.train_generator", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--method", required=True, help="method to train, as in params.yaml")
-    parser.add_argument("--phase", choices=PHASES, default="", help="only this stage, as DVC runs it")
+    parser.add_argument("--method", choices=METHODS, required=True, help="method to train")
+    parser.add_argument("--phase", choices=PHASES, default=ALL, help="only this stage, as DVC runs it")
     parser.add_argument("--allow-dirty", action="store_true", help="with --phase: train on out-of-date data")
     parser.add_argument("--dry-run", action="store_true", help="print what would run and its forecast, spend nothing")
     options = parser.parse_args(argv)
@@ -186,8 +185,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _forecast(method: str, phase: str, say: Callable[[str], None]) -> None:
     root = find_root()
-    if not phase:
-        show_plan([f"{name}@{method}" for name in PHASES], root=root, say=say)
+    if phase == ALL:
+        show_plan([f"{name}@{method}" for name in STAGES], root=root, say=say)
     elif status := launch(["-m", f"stages.{phase}", "--method", method, "--dry-run"], root=root, say=say):
         raise StageError(f"stages.{phase} --dry-run", status)
 

@@ -104,12 +104,25 @@ def prefect_api() -> Iterator[str]:
 @pytest.fixture
 def project(tmp_path: Path, toy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder: a fresh repository whose pipeline starts our flows."""
+    return make_project(tmp_path / "project", toy, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def shared_project(
+    tmp_path_factory: pytest.TempPathFactory, toy: ModuleType
+) -> Iterator[tuple[Path, pytest.MonkeyPatch]]:
+    """As `project`, one for a file, with what changes the environment as long."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield make_project(tmp_path_factory.mktemp("shared") / "project", toy, patch), patch
+
+
+def make_project(folder: Path, toy: ModuleType, patch: pytest.MonkeyPatch) -> Path:
     files = {f"stages/{name}.py": STAGES for name in ("questions", "sft", "reinforce", "evaluate")}
-    files |= {"stages/__init__.py": "", "toy.json": "{}", "params.yaml": "methods: [m]\n", "dvc.yaml": DVC_YAML}
-    folder: Path = toy.make_repository(tmp_path / "project", files)
-    monkeypatch.chdir(folder)
+    files |= {"stages/__init__.py": "", "toy.json": "{}", "params.yaml": "methods: [mas_architect]\n"}
+    made: Path = toy.make_repository(folder, files | {"dvc.yaml": DVC_YAML})
+    patch.chdir(made)
     for name, value in toy.environment().items():
-        monkeypatch.setenv(name, value)
+        patch.setenv(name, value)
     for name in [name for name in os.environ if name.startswith("DVC_") and name != "DVC_NO_ANALYTICS"]:
-        monkeypatch.delenv(name)
-    return folder
+        patch.delenv(name)
+    return made

@@ -89,20 +89,20 @@ def test_an_interrupted_rebuild_leaves_no_process(waiting_project: Path) -> None
 
 @pytest.mark.slow
 def test_the_plan_follows_a_change_downstream(project: Path) -> None:
-    everything = ["questions", "sft@m", "reinforce@m", "evaluate@m"]
+    everything = ["questions", "sft@mas_architect", "reinforce@mas_architect", "evaluate@mas_architect"]
     assert plan([], root=project) == everything
-    assert plan(["sft@m"], root=project) == ["questions", "sft@m"]
+    assert plan(["sft@mas_architect"], root=project) == ["questions", "sft@mas_architect"]
 
 
 def test_a_dry_run_prints_the_plan_with_forecasts_and_runs_nothing(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--dry-run", "sft@m"]) == 0
+    assert main(["--dry-run", "sft@mas_architect"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "questions would run",
         "  forecast of questions",
-        "sft@m would run",
-        "  forecast of sft m",
+        "sft@mas_architect would run",
+        "  forecast of sft mas_architect",
     ]
     assert not (project / "data").exists()
 
@@ -116,11 +116,11 @@ def test_a_failing_stage_is_named_with_its_own_status(project: Path) -> None:
 
 @pytest.mark.slow
 def test_stages_before_are_checked_unless_dvc_did(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert stale_before("sft@m", root=project) == ["questions"]
+    assert stale_before("sft@mas_architect", root=project) == ["questions"]
     reproduce(["questions"], root=project, say=print)
-    assert stale_before("sft@m", root=project) == []
-    monkeypatch.setenv("DVC_STAGE", "sft@m")
-    assert stale_before("reinforce@m", root=project) == []
+    assert stale_before("sft@mas_architect", root=project) == []
+    monkeypatch.setenv("DVC_STAGE", "sft@mas_architect")
+    assert stale_before("reinforce@mas_architect", root=project) == []
 
 
 @pytest.mark.slow

@@ -16,12 +16,16 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 ONE = "deployments:\n  - {name: x, entrypoint: '%s'}\n"
 
 
-def test_the_nightly_rebuild_runs_at_half_past_two() -> None:
+def test_the_main_job_runs_at_half_past_two_and_the_comparison_when_switched_on() -> None:
     deployments = {f"{item.flow_name}/{item.name}": item for item in read_deployments(REPOSITORY / "prefect.yaml")}
-    assert sorted(deployments) == ["evaluate/by-hand", "rebuild/nightly", "train_generator/by-hand"]
+    expected = ["compare/weekly", "evaluate/by-hand", "rebuild/nightly", "train_generator/by-hand"]
+    assert sorted(deployments) == expected
     [schedule] = deployments["rebuild/nightly"].schedules or []
+    assert schedule.active
+    assert deployments["rebuild/nightly"].parameters == {"targets": ["report"]}, "the main job, minutes"
     assert getattr(schedule.schedule, "cron", "") == "30 2 * * *"
     assert not deployments["train_generator/by-hand"].schedules
+    assert [item.active for item in deployments["compare/weekly"].schedules or []] == [False], "hours: off"
 
 
 @pytest.mark.parametrize(

@@ -5,21 +5,23 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from prefect import flow
 from prefect.artifacts import Artifact
-from prefect.client.schemas.objects import FlowRun
-from prefect.states import Cancelled, Failed
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
+from prefect.states import Cancelled, Failed, Running
 
+from flows.cancellation import end_children, started_by
 from flows.evaluate import evaluate, read_scores
-from flows.launch import STOPPED, TRY_AGAIN, StageError, end_children, launch
+from flows.launch import STOPPED, TRY_AGAIN, StageError, launch
 from flows.train_generator import main, may_help, patient_stage, train_generator
 from luthier import lineage
 from luthier.errors import InputError
 from luthier.files import write_json
 from luthier.owners import is_alive, owner_of
+from luthier.processes import STARTED_BY
 
 
 def tell(project: Path, **settings: object) -> None:
@@ -42,10 +44,18 @@ def wait_for_pids(project: Path) -> list[int]:
     raise AssertionError("the trainer never started")
 
 
+def run_statuses(project: Path) -> list[str]:
+    """Status of each MLflow run of phase *sft*."""
+    client = lineage.ensure_store(project)
+    experiment = client.get_experiment_by_name("sft")
+    assert experiment is not None
+    return [run.info.status for run in client.search_runs([experiment.experiment_id])]
+
+
 @pytest.mark.slow
 def test_a_phase_is_recorded_with_its_artifact(project: Path, prefect_api: str) -> None:
-    said = train_generator("m", "sft", allow_dirty=True)
-    checkpoint = lineage.find("m/sft", root=project)
+    said = train_generator("mas_architect", "sft", allow_dirty=True)
+    checkpoint = lineage.find("mas_architect/sft", root=project)
     assert checkpoint.model_id in said
     run = lineage.ensure_store(project).get_run(checkpoint.run_id)
     assert run.data.metrics["reward"] == 1.0
@@ -61,9 +71,9 @@ def test_a_phase_is_recorded_with_its_artifact(project: Path, prefect_api: str) 
 def test_training_on_an_out_of_date_pipeline_is_refused_in_one_message(
     project: Path, prefect_api: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--method", "m", "--phase", "sft"]) == 1
+    assert main(["--method", "mas_architect", "--phase", "sft"]) == 1
     printed = capsys.readouterr().err
-    assert "out of date: questions. Fix: run `dvc repro sft@m`" in printed
+    assert "out of date: questions. Fix: run `dvc repro sft@mas_architect`" in printed
     assert "Traceback" not in printed
     assert not (project / "models").exists()
 
@@ -72,7 +82,7 @@ def test_training_on_an_out_of_date_pipeline_is_refused_in_one_message(
 def test_a_failed_stage_fails_its_run_and_is_not_tried_again(project: Path, prefect_api: str) -> None:
     tell(project, fails="sft", status=1)
     with pytest.raises(StageError, match=r"stages\.sft.*status 1"):
-        train_generator("m", "sft", allow_dirty=True)
+        train_generator("mas_architect", "sft", allow_dirty=True)
     client = lineage.ensure_store(project)
     experiment = client.get_experiment_by_name("sft")
     assert experiment is not None
@@ -84,8 +94,8 @@ def test_a_failed_stage_fails_its_run_and_is_not_tried_again(project: Path, pref
 
 @pytest.mark.slow
 def test_all_phases_then_promotion_by_validation(project: Path, prefect_api: str) -> None:
-    assert train_generator("m").startswith("promoted: first champion")
-    first = lineage.find("m@champion", root=project)
+    assert train_generator("mas_architect").startswith("promoted: first champion")
+    first = lineage.find("mas_architect@champion", root=project)
     assert first.phase == "reinforce"
     assert first.parent is not None
     assert first.parent.phase == "sft"
@@ -95,19 +105,28 @@ def test_all_phases_then_promotion_by_validation(project: Path, prefect_api: str
     assert [row["checkpoint"] for row in rows] == ["sft", "reinforce"]
     assert rows[1]["validation.score"] == "0.5000"
     assert rows[1]["mlflow"].endswith(first.run_id)
-    assert train_generator("m") == "not promoted: the candidate is the champion"
+    assert train_generator("mas_architect") == "not promoted: the candidate is the champion"
     tell(project, weights="worse", score=0.3)
-    assert "0.3000 does not beat the champion's 0.5000" in train_generator("m")
-    assert lineage.find("m@champion", root=project).model_id == first.model_id
-    assert lineage.find("m@candidate", root=project).model_id != first.model_id
-    assert [item.score for item in evaluate("m") if item.phase == "reinforce"] == [0.3, 0.3]
+    assert "0.3000 does not beat the champion's 0.5000" in train_generator("mas_architect")
+    assert lineage.find("mas_architect@champion", root=project).model_id == first.model_id
+    assert lineage.find("mas_architect@candidate", root=project).model_id != first.model_id
+    assert [item.score for item in evaluate("mas_architect") if item.phase == "reinforce"] == [0.3, 0.3]
 
 
 @pytest.mark.slow
 def test_a_cancelled_flow_leaves_no_process(project: Path, prefect_api: str) -> None:
     tell(project, hangs="sft")
     environment = os.environ | {"PREFECT_API_URL": prefect_api}
-    command = [sys.executable, "-m", "flows.train_generator", "--method", "m", "--phase", "sft", "--allow-dirty"]
+    command = [
+        sys.executable,
+        "-m",
+        "flows.train_generator",
+        "--method",
+        "mas_architect",
+        "--phase",
+        "sft",
+        "--allow-dirty",
+    ]
     trainer = subprocess.Popen(
         command, cwd=project, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -115,23 +134,27 @@ def test_a_cancelled_flow_leaves_no_process(project: Path, prefect_api: str) -> 
     trainer.send_signal(signal.SIGTERM)  # what Prefect sends on cancellation
     assert trainer.wait(60) != 0
     assert not any(is_alive(owner) for owner in owners)
-    client = lineage.ensure_store(project)
-    experiment = client.get_experiment_by_name("sft")
-    assert experiment is not None
-    assert [run.info.status for run in client.search_runs([experiment.experiment_id])] == ["KILLED"]
-    assert not list((project / ".cache/flows").iterdir())
+    assert run_statuses(project) == ["KILLED"]
 
 
-def test_the_cancellation_hook_ends_what_a_dead_flow_left(project: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
-    run = FlowRun(id=uuid4(), flow_id=uuid4())
-    record = project / ".cache/flows" / str(run.id)
-    record.parent.mkdir(parents=True)
-    record.write_text(owner_of(process.pid))
-    end_children(train_generator, run, Cancelled())
-    assert process.wait(10) == -signal.SIGKILL
-    assert not record.exists()
-    end_children(train_generator, run, Cancelled())  # nothing left to do
+@pytest.mark.slow
+def test_the_cancellation_hook_ends_and_records_what_a_dead_flow_left(project: Path, prefect_api: str) -> None:
+    tell(project, hangs="sft")
+    client = get_client(sync_client=True)
+    outer = client.create_flow_run(train_generator, state=Running())
+    environment = os.environ | {"PREFECT_API_URL": prefect_api, STARTED_BY: str(outer.id)}
+    command = [sys.executable, "-m", "flows.train_generator", "--method", "mas_architect", "--phase", "sft"]
+    trainer = subprocess.Popen([*command, "--allow-dirty"], cwd=project, env=environment, stderr=subprocess.DEVNULL)
+    owners = [owner_of(pid) for pid in wait_for_pids(project)]
+    trainer.kill()
+    trainer.wait()
+    assert all(is_alive(owner) for owner in owners)
+    end_children(train_generator, outer, Cancelled())
+    assert not any(is_alive(owner) for owner in owners)
+    tagged = FlowRunFilter(tags=FlowRunFilterTags(all_=[started_by(str(outer.id))]))
+    assert [run.state_name for run in client.read_flow_runs(flow_run_filter=tagged)] == ["Cancelled"]
+    assert run_statuses(project) == ["KILLED"]
+    end_children(train_generator, outer, Cancelled())  # nothing left to do
 
 
 def test_only_a_failed_server_is_tried_again() -> None:
@@ -152,7 +175,7 @@ def test_an_evaluation_is_tried_again_when_its_server_failed(
 
     @flow
     def evaluation() -> None:
-        patient_stage.with_options(retry_delay_seconds=0)("m", "evaluate")
+        patient_stage.with_options(retry_delay_seconds=0)("mas_architect", "evaluate")
 
     with pytest.raises(StageError):
         evaluation()
@@ -160,8 +183,8 @@ def test_an_evaluation_is_tried_again_when_its_server_failed(
 
 
 def test_a_phase_forecasts_without_running(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--method", "m", "--phase", "sft", "--dry-run"]) == 0
-    assert capsys.readouterr().out == "forecast of sft m\n"
+    assert main(["--method", "mas_architect", "--phase", "sft", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "forecast of sft mas_architect\n"
     assert not (project / "models").exists()
 
 

@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -6,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from luthier.owners import is_alive, owner_of
-from luthier.processes import run_streamed
+from luthier.processes import descendants, run_streamed
 
 CHILD = """
 import subprocess, sys, time
@@ -57,3 +58,44 @@ def test_an_interruption_ends_the_child_and_its_children(tmp_path: Path, prelude
         )
     assert len(pids) == 2
     assert all(wait_for_end(pid) for pid in pids)
+
+
+NESTED = """
+import os, subprocess, sys
+middle = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)"
+subprocess.run([sys.executable, "-c", middle + "; print(child.pid, flush=True)"])
+
+import time; time.sleep(300)
+"""
+
+
+def test_descendants_in_groups_of_their_own_end_too_when_those_between_are_gone(tmp_path: Path) -> None:
+    pids: list[int] = []
+    child = STUBBORN + "import time; time.sleep(300)"
+
+    def interrupt(line: str) -> None:
+        pids.append(int(line))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_streamed(
+            [sys.executable, "-c", NESTED.format(child=child)],
+            cwd=tmp_path,
+            environment=os.environ,
+            say=interrupt,
+            name="nested",
+            grace_seconds=0.3,
+        )
+    assert not descendants("nested")
+    assert not is_alive(owner_of(pids[0]))
+
+
+def test_a_child_of_a_process_that_is_deaf_to_ctrl_c_hears_it(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); from pathlib import Path\n"
+        "from luthier.processes import run_streamed\n"
+        "child = 'import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)'\n"
+        "run_streamed([sys.executable, '-c', child], cwd=Path('.'), environment=os.environ, say=print)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr

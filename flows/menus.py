@@ -1,0 +1,25 @@
+"""What a flow's parameters can be: menus in Prefect's form, and other values are refused before a run is scheduled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+from luthier.params import known_methods
+
+METHODS = known_methods()
+"""The methods that learn."""
+
+Stage = Literal["sft", "reinforce", "evaluate"]
+"""A stage of one method."""
+
+Phase = Literal["all", "sft", "reinforce", "evaluate"]
+"""A stage of one method, or all of them."""
+
+STAGES: tuple[Stage, ...] = get_args(Stage)
+PHASES: tuple[Phase, ...] = get_args(Phase)
+ALL: Phase = "all"
+
+if TYPE_CHECKING:
+    Method = str
+else:
+    Method = Literal[METHODS]
