@@ -61,17 +61,21 @@ def test_an_interruption_ends_the_child_and_its_children(tmp_path: Path, prelude
 
 
 NESTED = """
-import os, subprocess, sys
-middle = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)"
-subprocess.run([sys.executable, "-c", middle + "; print(child.pid, flush=True)"])
-
-import time; time.sleep(300)
+import subprocess, sys, time
+if len(sys.argv) == 1:
+    subprocess.run([sys.executable, __file__, "between"])  # ends at once and leaves its child to nobody
+elif sys.argv[1] == "between":
+    child = subprocess.Popen([sys.executable, __file__, "child"], start_new_session=True)
+    print(child.pid, flush=True)
+    sys.exit()
+time.sleep(300)
 """
 
 
 def test_descendants_in_groups_of_their_own_end_too_when_those_between_are_gone(tmp_path: Path) -> None:
     pids: list[int] = []
-    child = STUBBORN + "import time; time.sleep(300)"
+    script = tmp_path / "nested.py"
+    script.write_text(STUBBORN + NESTED)
 
     def interrupt(line: str) -> None:
         pids.append(int(line))
@@ -79,7 +83,7 @@ def test_descendants_in_groups_of_their_own_end_too_when_those_between_are_gone(
 
     with pytest.raises(KeyboardInterrupt):
         run_streamed(
-            [sys.executable, "-c", NESTED.format(child=child)],
+            [sys.executable, str(script)],
             cwd=tmp_path,
             environment=os.environ,
             say=interrupt,
