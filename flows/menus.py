@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+from pydantic import Field
 
 from luthier.params import known_methods
 
@@ -22,4 +24,5 @@ ALL: Phase = "all"
 if TYPE_CHECKING:
     Method = str
 else:
-    Method = Literal[METHODS]
+    # A menu of one entry, too, which Pydantic describes as a constant.
+    Method = Annotated[Literal[METHODS], Field(json_schema_extra={"enum": [*METHODS]})]

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from luthier.budget import Forecast
 from luthier.comparison import mean_interval
 from luthier.errors import InputError
 from luthier.evaluation import (
@@ -20,12 +21,14 @@ from luthier.evaluation import (
     compositions,
     difference,
     evaluate,
+    grid_jobs,
     novel,
     oracle_scores,
+    parsed,
     scores_of,
     standing,
 )
-from luthier.execute import Job, require_results
+from luthier.execute import Job, forecast_executions, require_results
 from luthier.execution import Execution
 from luthier.files import read_rows_as, write_json, write_rows
 from luthier.generator import ConstantGenerator, Generator, RandomGenerator
@@ -36,9 +39,11 @@ from luthier.methods import mas_architect
 from luthier.question import Question, read_questions
 from luthier.reading import read_object, shaped
 from luthier.spending import milestones
-from luthier.target import Target
+from luthier.target import Target, Usage
 from luthier.targets.checkpoints import open_checkpoint
+from luthier.training.forecast import Outlook, count_tokens
 from luthier.training.policy_gradient import KEPT
+from luthier.training.record import base_folder
 from luthier.workbench import CACHE, Workbench, spec_of
 from stages.entry import Options, run_stage
 from stages.grid import configurations
@@ -67,7 +72,7 @@ def work(bench: Workbench, options: Options) -> None:
     pool = configurations(bench)
     print(f"evaluate: {len(test)} test questions x ({len(pool)} configurations, random graph, sft, reinforce)")
     if options.dry_run:
-        print(f"  at most {len(test) * sum(item.calls_max for item in pool)} target calls for the pool")
+        print(forecast(bench, test, validation, pool).render())
         return
     bench.check_prices("target", "generator")
     best = _best_fixed([item.name for item in pool])
@@ -124,6 +129,32 @@ def _evaluate(generator: Generator, questions: Sequence[Question], run: Run, see
     results = evaluate(generator, questions, run, seed)
     require_results([result.execution for result in results], f"evaluate, {generator.name}")
     return results
+
+
+def forecast(
+    bench: Workbench, test: Sequence[Question], validation: Sequence[Question], pool: Sequence[Configuration]
+) -> Forecast:
+    """What scoring costs: the pool and random graphs as `grid` forecasts them, the checkpoints as they may write."""
+    seed, held_out = bench.params.ask.seed, read_held_out(bench)
+    best = _best_fixed([item.name for item in pool])
+    random = _random(bench)
+    written = zip(test, random.propose(test), strict=True)
+    jobs = [
+        *grid_jobs(test, pool, seed),
+        *grid_jobs(held_out, [item for name in (ALONE, best) for item in pool if item.name == name], seed),
+        *(Job(parsed(random.kind, proposal.text), question, seed) for question, proposal in written),
+    ]
+    method = bench.params.method(bench.method)
+    base = base_folder(method.generator.model, CACHE)
+    asked = [mas_architect.generator_prompt(question.text) for question in (*test, *held_out, *validation)]
+    count = len(checkpoints(bench)) * len(asked)
+    read = len(checkpoints(bench)) * sum(count_tokens(base, asked))
+    outlook = Outlook(bench.ledger, "evaluate")
+    return (
+        forecast_executions(jobs, bench.meter("target", "test", split="test"), bench.limits)
+        + outlook.writing(Usage(count, read, count * method.generator.max_tokens))
+        + outlook.executions(count, bench.limits)
+    )
 
 
 def checkpoints(bench: Workbench) -> dict[str, Path]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from luthier.budget import Forecast
 from luthier.execute import Job
 from luthier.execution import Execution
 from luthier.files import digest_file, digest_text
 from luthier.methods import mas_architect
 from luthier.params import PRICE_FIELDS
-from luthier.question import read_questions
+from luthier.question import Question, read_questions
 from luthier.rewards.tiered import TieredReward
+from luthier.target import Usage
 from luthier.training import checkpoint, policy_gradient
-from luthier.training.record import progress_line
+from luthier.training.forecast import WRITTEN, Outlook, count_tokens
+from luthier.training.record import base_folder, progress_line
 from luthier.training.resume import held
 from luthier.workbench import CACHE, Workbench
 from stages.entry import Options, run_stage
@@ -26,11 +30,9 @@ def work(bench: Workbench, options: Options) -> None:
     settings, seed = method.reinforce, bench.params.ask.seed
     source = QUESTIONS / "train.jsonl"
     questions = {question.id: question for question in read_questions(source)}
-    samples = settings.steps * settings.questions * settings.samples + len(questions) * settings.probe_samples
     print(f"reinforce: {settings.steps} steps of {settings.questions} questions x {settings.samples} samples")
     if options.dry_run:
-        print(f"  at most {samples} harnesses sampled, of {method.generator.max_tokens} tokens at most")
-        print(f"  at most {samples} harnesses executed, {samples * bench.limits.calls} target calls")
+        print(forecast(bench, list(questions.values())).render())
         return
     bench.check_prices("target", "generator", "trained")
     base = SFT / bench.method
@@ -61,6 +63,25 @@ def work(bench: Workbench, options: Options) -> None:
             report=progress_line("reinforce"),
             stop=bench.stop,
         )
+
+
+def forecast(bench: Workbench, questions: Sequence[Question]) -> Forecast:
+    """What choosing questions and all steps cost at most: no group flat, every harness as long as it may be."""
+    method = bench.params.method(bench.method)
+    settings, longest = method.reinforce, method.generator.max_tokens
+    base = base_folder(method.generator.model, CACHE)
+    prompts = count_tokens(base, (mas_architect.generator_prompt(question.text) for question in questions))
+    mean = sum(prompts) / max(len(prompts), 1)
+    asked = settings.steps * settings.questions
+    trained, probed = asked * settings.samples, len(questions) * settings.probe_samples
+    read = round(mean * asked) + (sum(prompts) if settings.probe_samples else 0)
+    outlook = Outlook(bench.ledger, "reinforce")
+    drawn = outlook.training("draw", Usage(trained + probed, read, (trained + probed) * longest))
+    updated = outlook.training("update", Usage(trained, round(mean * trained), trained * longest))
+    total = drawn + updated + outlook.executions(trained + probed, bench.limits)
+    if settings.kl:
+        total += outlook.training("reference", Usage(trained, round(mean * trained) + trained * longest))
+    return replace(total, notes=(WRITTEN, *total.notes))
 
 
 if __name__ == "__main__":

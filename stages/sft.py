@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from luthier.budget import Forecast
 from luthier.errors import InputError
 from luthier.files import digest_file, digest_text, read_rows_as
 from luthier.training import checkpoint, sft
+from luthier.training.forecast import Outlook, count_tokens, update_usage
 from luthier.training.record import base_folder, progress_line
 from luthier.training.resume import held
 from luthier.workbench import CACHE, Workbench
@@ -24,6 +28,7 @@ def work(bench: Workbench, options: Options) -> None:
         )
     print(f"sft: {len(rows)} rows, {method.sft.epochs:g} epochs, batch {method.sft.batch}, no target calls")
     if options.dry_run:
+        print(forecast(bench, rows).render())
         return
     bench.check_prices("trained")
     base = base_folder(method.generator.model, CACHE)
@@ -45,6 +50,16 @@ def work(bench: Workbench, options: Options) -> None:
             report=progress_line("sft"),
             stop=bench.stop,
         )
+
+
+def forecast(bench: Workbench, rows: Sequence[sft.SftRow]) -> Forecast:
+    """What training on these rows costs."""
+    method = bench.params.method(bench.method)
+    base = base_folder(method.generator.model, CACHE)
+    prompts = count_tokens(base, (row.prompt for row in rows))
+    completions = count_tokens(base, (row.completion for row in rows))
+    usage = update_usage([(p, c + 1) for p, c in zip(prompts, completions, strict=True)], method.sft.epochs)
+    return Outlook(bench.ledger, "sft").training("update", usage)
 
 
 if __name__ == "__main__":

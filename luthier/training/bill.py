@@ -33,6 +33,11 @@ PHASES: dict[Work, str] = {"draw": "{}", "reference": "{} reference", "update": 
 """The phase that each kind of work is entered under, so that totals show them apart."""
 
 
+def tariff_of(work: Work) -> Tariff:
+    """Which price a kind of work has."""
+    return "trained" if work == "update" else "generator"
+
+
 @dataclass(slots=True)
 class Charge:
     """What a piece of work really was; its seconds are measured around it."""
@@ -94,8 +99,7 @@ class LedgerBill:
             self._note(work, step + self._part_of, usage)
 
     def _amount(self, work: Work, usage: Usage) -> Amount:
-        tariff: Tariff = "trained" if work == "update" else "generator"
-        return self._ledger.amount(tariff, usage)
+        return self._ledger.amount(tariff_of(work), usage)
 
     def _entry(self, work: Work, step: str, usage: Usage, *, paid: bool = True) -> Entry:
         context = replace(self._context, phase=PHASES[work].format(self._context.phase), scope=step)

@@ -28,19 +28,28 @@ def base_folder(model: str, cache: Path) -> Path:
     return folder
 
 
-def progress_line(label: str) -> Callable[[Mapping[str, float]], None]:
-    """A callback that prints one line per logged training step, with the time left."""
-    started = time.monotonic()
-    first: list[float] = []
+def progress_line(label: str, clock: Callable[[], float] = time.monotonic) -> Callable[[Mapping[str, float]], None]:
+    """A callback that prints one line per logged training step, with the time left.
+
+    The first step is no measure of the others: it holds what was loaded, compiled and drawn before it.
+
+    Args:
+        label: Name of the phase.
+        clock: Seconds; for tests.
+    """
+    first: list[tuple[float, float]] = []
 
     def show(row: Mapping[str, float]) -> None:
         if "loss" not in row and "reward" not in row:
             return
-        step, total = row.get("step", 0.0), row.get("of", 0.0)
-        first.append(step)
-        done = step - first[0] + 1
-        left = (time.monotonic() - started) / done * (total - step)
+        step, total, now = row.get("step", 0.0), row.get("of", 0.0), clock()
         values = " ".join(f"{key.rsplit('/', 1)[-1]} {row[key]:.3g}" for key in _SHOWN if key in row)
-        print(f"{label}: step {step:.0f}/{total:.0f} {values} | {left:.0f} s left", flush=True)
+        line = f"{label}: step {step:.0f}/{total:.0f} {values}"
+        if first:
+            start, since = first[0]
+            line += f" | {(now - since) / max(step - start, 1.0) * (total - step):.0f} s left"
+        else:
+            first.append((step, now))
+        print(line, flush=True)
 
     return show
