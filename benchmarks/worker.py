@@ -117,7 +117,8 @@ def cancelled_run_leaves_nothing(client: SyncPrefectClient) -> bool:
     left = len(descendants(name))
     state = client.read_flow_run(run.id).state_name
     time.sleep(5)  # task runs are told through events
-    names = [str(item.state_name) for item in (*client.read_flow_runs(), *client.read_task_runs())]
+    names = [str(item.state_name) for item in client.read_flow_runs()]
+    names += [str(item.state_name) for item in client.read_task_runs()]
     models = [status for folder in project_and_copies(WORK) for status in run_statuses(folder)]
     print(f"{state}; processes left: {left}; Prefect: {Counter(names)}; MLflow: {Counter(models)}", file=sys.stderr)
     return state == "Cancelled" and not left and "Running" not in names and "RUNNING" not in models
