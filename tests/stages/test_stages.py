@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -32,6 +33,15 @@ def failure(capsys, module, *arguments: str) -> str:
     message = capsys.readouterr().err.strip().splitlines()[-1]
     assert message.startswith(f"{module.__name__.rpartition('.')[2]}: ")
     return message
+
+
+def forecast_of(capsys, module) -> dict[str, float | None]:
+    """The column "of full" of a stage's forecast, by unit; None where it is unknown."""
+    capsys.readouterr()
+    assert run(module, "--dry-run") == 0
+    rows = [re.split(r"  +", line.strip()) for line in capsys.readouterr().out.splitlines()]
+    table = {row[0]: row[2].replace(",", "") for row in rows if len(row) == 3}
+    return {unit: None if value == "unknown" else float(value) for unit, value in table.items()}
 
 
 @pytest.fixture
@@ -117,6 +127,19 @@ def test_the_whole_pipeline_runs_and_repeats_byte_for_byte(project, tiny_base, c
     table = capsys.readouterr().out
     assert "as if alone" in table
     assert "unknown" in table, "a price that nobody gave is unknown, not 0"
+    for stage, module in (("sft", sft), ("reinforce", reinforce), ("evaluate", evaluate)):
+        with Workbench(stage, "mas_architect") as bench:
+            before, real = bench.ledger.spent(), bench.ledger.spent("alone")
+        forecast = forecast_of(capsys, module)
+        if stage == "sft":
+            known = (real.calls, real.prompt_tokens, real.completion_tokens)
+            assert tuple(forecast[unit] for unit in ("calls", "prompt tokens", "completion tokens")) == known
+        assert forecast["completion tokens"] >= real.completion_tokens, stage
+        assert forecast["rollouts"] >= real.rollouts, stage
+        assert forecast["seconds"] > 0, "the pace is known from the runs above"
+        assert forecast["price (USD)"] is None, "nobody gave one"
+        with Workbench(stage, "mas_architect") as bench:
+            assert bench.ledger.spent() == before
 
 
 # --- bad input -------------------------------------------------------------------------------------------------
