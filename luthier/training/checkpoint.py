@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ def quiet_libraries() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    # A deprecation between two libraries concerns neither the reader of a log nor the training.
+    for library in ("accelerate", "datasets", "deepspeed", "peft", "torch", "transformers", "trl"):
+        warnings.filterwarnings("ignore", module=rf"{library}(\.|$)")
     from transformers.utils import logging
 
     logging.disable_progress_bar()

@@ -101,7 +101,7 @@ def said(client: SyncPrefectClient, run: FlowRun) -> list[str]:
 def phase_statuses(project: Path) -> list[str]:
     store = lineage.ensure_store(project)
     experiments = [item.experiment_id for item in store.search_experiments()]
-    return sorted({run.info.status for run in store.search_runs(experiments)})
+    return [run.info.status for run in store.search_runs(experiments)]
 
 
 def test_after_a_deployment_to_a_pool_one_process_still_serves(project: Path, client: SyncPrefectClient) -> None:
@@ -148,10 +148,10 @@ def test_a_cancelled_run_leaves_no_process_and_nothing_running(
     run = schedule(client, "rebuild/nightly", targets=["sft@mas_architect"])
     until(lambda: (project / "pids").exists(), "the trainer")
     assert descendants(str(run.id))
-    assert phase_statuses(project) == ["RUNNING"]
+    assert "RUNNING" in phase_statuses(project)
     client.set_flow_run_state(run.id, Cancelling())
     assert ended(client, run) == "Cancelled"
     assert not descendants(str(run.id))
     assert [item.state_name for item in inner(client, run)] == ["Cancelled"]
     until(lambda: not [item for item in client.read_task_runs() if item.state_name == "Running"], "no running task")
-    assert phase_statuses(project) == ["KILLED"]
+    assert {"KILLED", "RUNNING"} & set(phase_statuses(project)) == {"KILLED"}

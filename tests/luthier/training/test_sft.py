@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,20 @@ def test_only_the_last_layers_change_when_asked(tiny_base, tmp_path):
     changed = {name for name in after if not before[name].half().equal(after[name])}
     assert set(after) == set(before)
     assert changed == {name for name in before if ".layers.1." in name or name == "model.norm.weight"}
+
+
+LOGGED = """
+import sys
+import subprocess
+import sys
+from pathlib import Path
+from tests.luthier.training.test_sft import settings, train, ROWS
+train(Path(sys.argv[1]), Path(sys.argv[2]), settings(batch=4), rows=ROWS[:4])
+"""
+
+
+@pytest.mark.slow
+def test_nothing_of_the_libraries_stands_in_the_log(tiny_base, tmp_path):
+    command = [sys.executable, "-c", LOGGED, str(tiny_base), str(tmp_path)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
