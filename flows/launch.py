@@ -93,7 +93,10 @@ def launch(
 
 def _environment(given: Mapping[str, str] | None, *, reporting: bool) -> dict[str, str]:
     """What a child gets; variables of Prefect's engine ("PREFECT__") concern the process that runs the flow alone."""
-    environment = {name: value for name, value in (given or os.environ).items() if not name.startswith("PREFECT__")}
+    environment = {**(os.environ if given is None else given)}
+    if reporting:
+        environment |= {name: value for name, value in os.environ.items() if name.startswith("PREFECT_")}
+    environment = {name: value for name, value in environment.items() if not name.startswith("PREFECT__")}
     environment |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}",
         "PYTHONUNBUFFERED": "1",
@@ -101,7 +104,7 @@ def _environment(given: Mapping[str, str] | None, *, reporting: bool) -> dict[st
     }
     if reporting:
         environment |= {
-            # The API is also right when it is this process's temporary one.
+            # Also right when the server is this process's temporary one.
             "PREFECT_API_URL": str(get_client(sync_client=True).api_url),
             "PREFECT_LOGGING_FORMATTERS_STANDARD_FLOW_RUN_FMT": "%(message)s",
             "PREFECT_LOGGING_FORMATTERS_STANDARD_TASK_RUN_FMT": "%(message)s",

@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from prefect import flow
+from prefect import flow, runtime
 from prefect.artifacts import Artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
 from prefect.states import Cancelled, Failed, Running
 
+from flows import copies
 from flows.cancellation import end_children, started_by
 from flows.evaluate import evaluate, read_scores
 from flows.launch import STOPPED, TRY_AGAIN, StageError, launch
@@ -212,3 +213,26 @@ def test_scores_are_read(tmp_path: Path) -> None:
     tables = {phase: {"pooled": {"mean": 0.5, "low": 0.4, "high": 0.6}} for phase in ("sft", "reinforce")}
     write_json(tmp_path / "scores.json", {"validation": tables, "test": tables})
     assert read_scores(tmp_path / "scores.json")["test"]["sft"]["pooled"]["low"] == 0.4
+
+
+@pytest.mark.slow
+def test_a_flow_in_a_copy_reports_to_the_same_server_under_one_prefix(
+    project: Path, prefect_api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "me:secret")
+    monkeypatch.setenv("PREFECT__FLOW_ENTRYPOINT", "flows/outer.py:outer")
+    lines: list[str] = []
+    script = "import json, os; print(json.dumps({**os.environ}))"
+
+    @flow
+    def outer() -> str:
+        launch(["-c", script], root=project, say=lines.append, environment=copies.environment(project))
+        return str(runtime.flow_run.id)
+
+    flow_run_id = outer()
+    found = json.loads(lines[0])
+    assert found["PREFECT_API_URL"].rstrip("/") == prefect_api.rstrip("/")
+    assert found["PREFECT_API_AUTH_STRING"] == "me:secret"
+    assert found["PREFECT_LOGGING_FORMATTERS_STANDARD_FLOW_RUN_FMT"] == "%(message)s"
+    assert found[STARTED_BY].split()[-1] == flow_run_id
+    assert "PREFECT__FLOW_ENTRYPOINT" not in found
