@@ -22,6 +22,6 @@ _QUIET = {
 for _name, _value in _QUIET.items():
     os.environ.setdefault(_name, _value)
 
-# Only as a program that ends through `flows.launch.exit_status`; those two run until they are told to end.
-if sys.argv[:1] == ["-m"] and not {"flows.ui", "flows.serve_schedules"} & set(sys.orig_argv):
+# Only as a program (`python -m flows.rebuild`); its `main` then has its own way with signals.
+if sys.argv[:1] == ["-m"]:
     end_while_starting()

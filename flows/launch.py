@@ -118,10 +118,10 @@ def exit_status(name: str, action: Callable[[], object]) -> int:
     `STOPPED` also when a stop was asked for and everything was done before it was seen: nothing shall follow. Under
     DVC the work counts then, and the next stage stops instead. The flow run is tagged with those that it descends from.
     """
+    stop = StopSignal()
     try:
-        with StopSignal() as stop:
-            with tags(*map(started_by, ancestors(os.environ))):
-                action()
+        with stop, tags(*map(started_by, ancestors(os.environ))):
+            action()
             return 0 if stop.pass_on() or not stop.requested() else STOPPED
     except StageError as error:
         print(f"{name}: {error}", file=sys.stderr)
@@ -129,6 +129,12 @@ def exit_status(name: str, action: Callable[[], object]) -> int:
     except LuthierError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
+    except Exception as error:
+        if not stop.requested():
+            raise
+        # A terminal's Ctrl-C also ends the server that Prefect started for this flow, so nothing can be reported to it.
+        print(f"{name}: stopped on request, after which Prefect failed ({type(error).__name__})", file=sys.stderr)
+        return STOPPED
     except (KeyboardInterrupt, ExternalSignal) as interruption:
         print(f"{name}: stopped at once; what was finished is kept, run the same command again", file=sys.stderr)
         return INTERRUPTED if isinstance(interruption, KeyboardInterrupt) else TERMINATED

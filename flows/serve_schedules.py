@@ -23,6 +23,7 @@ from prefect.settings import PREFECT_API_URL
 from luthier.errors import InputError, LuthierError
 from luthier.reading import parse_yaml, read_text, shaped
 from luthier.revision import find_root
+from luthier.stopping import started
 
 FILE = "prefect.yaml"
 
@@ -82,6 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--dry-run", action="store_true", help="print the deployments, serve nothing")
     options = parser.parse_args(argv)
+    started()
     try:
         deployments = read_deployments(find_root() / FILE)
         if options.dry_run:

@@ -16,6 +16,7 @@ from pathlib import Path
 from luthier.lineage import ensure_store
 from luthier.processes import end_group
 from luthier.revision import find_root
+from luthier.stopping import started
 
 HOST = "127.0.0.1"
 PORTS = {"MLflow": 5000, "Prefect": 4200, "report": 8080}
@@ -40,6 +41,7 @@ def commands(root: Path) -> dict[str, list[str]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Start all three, say where they are, wait for Ctrl-C or for one of them to end."""
+    started()
     root = find_root()
     (root / "reports").mkdir(exist_ok=True)
     ensure_store(root)

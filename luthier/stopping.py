@@ -22,6 +22,7 @@ STOPPED: Final = 3
 """Exit status of a command that was asked to stop: not a success, so that DVC does not take a stage as built."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _Handler = Callable[[int, FrameType | None], object] | int | None
+_BEFORE: dict[int, _Handler] = {}
 
 
 class StopRequested(BaseException):
@@ -108,7 +109,13 @@ def end_while_starting() -> None:
     For the first lines of a command whose imports take seconds.
     """
     for number in _SIGNALS:
-        signal.signal(number, _end)
+        _BEFORE[number] = signal.signal(number, _end)
+
+
+def started() -> None:
+    """Undo `end_while_starting`, for a command that has begun and uses no `StopSignal`."""
+    while _BEFORE:
+        signal.signal(*_BEFORE.popitem())
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
