@@ -251,7 +251,7 @@ def test_a_generator_that_is_no_folder_is_named(asked, capsys):
 
 
 def test_an_evaluation_without_the_target_alone_is_refused_before_it_spends(asked, capsys):
-    assert "data/grid/summary.json: cannot read the grid's choice" in failure(capsys, evaluate)
+    assert "data/grid/summary.json: cannot read the file" in failure(capsys, evaluate)
     assert run(grid) == 0
     project_file = asked / "profiles" / "tiny.yaml"
     project_file.write_text(PROFILE.replace("direct, gcd", "gcd"))
