@@ -15,8 +15,10 @@ import pytest
 from flows.evaluate import read_scores
 from flows.serve_schedules import read_deployments
 from luthier.ask import questions_in
-from luthier.contender import read_contender
+from luthier.budget import Amount, Price
+from luthier.contender import Allowance, Contender, Point, Spend, Trial, read_contender, write_contender
 from luthier.errors import InputError, LuthierError
+from luthier.execution import Execution, Step
 from luthier.files import read_rows, write_rows
 from luthier.harness import parse
 from luthier.harnesses.configurations import parse_pool
@@ -31,6 +33,7 @@ from luthier.question import Question, read_questions, write_questions
 from luthier.reading import MAX_DEPTH, parse_json, parse_yaml, read_text
 from luthier.revision import read_params, read_stages, running_stage
 from luthier.searches.log import SearchLog
+from luthier.target import Usage
 from luthier.tasks import open_task
 from luthier.training.checkpoint import read_record
 
@@ -69,9 +72,9 @@ HOSTILE = {
     "half a character": '"\\ud800"',
     "5,000 digits": "1" * 5000,
     "-5,000 digits": "-" + "1" * 5000,
-    "lists in lists": "[" * 3000 + "]" * 3000,
-    "open lists": "[" * 4000,
-    "objects in objects": '{"a":' * 3000 + "1" + "}" * 3000,
+    "lists in lists": "[" * 1500 + "]" * 1500,
+    "open lists": "[" * 1500,
+    "objects in objects": '{"a":' * 1500 + "1" + "}" * 1500,
     "many lists in lists": "[" * 200 + "]" * 200,
     "not a number": "NaN",
     "infinite": "Infinity",
@@ -337,14 +340,19 @@ def log_of(folder: Path) -> Path:
 
 
 def contender_of(folder: Path) -> Path:
-    names = ("method", "label", "kind", "task", "target", "home", "trained", "frozen", "scope")
-    row = {**dict.fromkeys(names, "x"), "seed": 1, "trials": 0, "budget": None, "target_price": None}
-    spend = {"account": "train", "role": "target", "alone": AMOUNT, "paid": None, "trained": False}
-    point = {"spent": AMOUNT, "score": 0.5, "stage": "s", "split": "test", "trained": AMOUNT}
-    row |= {"kind": "fixed", "generator_price": None, "spent": [spend], "curve": [point]}
-    (folder / "c.jsonl").write_text("")
-    (folder / "c.json").write_text(json.dumps(row))
-    return folder / "c.json"
+    amount, usage = Amount(**AMOUNT), Usage(1, 5, 1, 0.25)
+    execution = Execution("q1", "h", "graph", "own", 3, "ok", "4", trace=(Step("n", "llm", {}, "4"),))
+    contender = Contender(
+        **dict.fromkeys(("method", "label", "task", "target", "home", "trained", "frozen", "scope"), "x"),
+        kind="learned",
+        seed=3,
+        budget=Allowance("small", "tokens", 100),
+        spent=(Spend("train", "generator", amount, Amount()),),
+        curve=(Point(amount, 0.5, "sft", "test"),),
+        trials=(Trial("q1", "f", True, "answer = copy(question)", usage, execution),),
+        target_price=Price(1.0, 2.0),
+    )
+    return write_contender(folder, contender)
 
 
 def record_of(folder: Path) -> Path:
