@@ -1,7 +1,7 @@
 """What an answer states: the part of a model's text that is compared with the reference.
 
 Chat servers stop where the model stops, not where a benchmark's own harness would have cut. So the scorers of the
-published benchmarks cut as those harnesses do; docs/decisions/008-reading-answers.md has the rule and its reasons.
+published benchmarks cut as those harnesses do; docs/decisions/012-reading-answers.md has the rule and its reasons.
 """
 
 from __future__ import annotations
