@@ -128,14 +128,16 @@ def attack_as(fence: str, user: int, *, take: int = 1) -> list[dict[str, str]]:
     Raises:
         LuthierError: a process ended before its last row.
     """
-    # Behind Landlock a user's runs count as one, unless the superuser gives each run a user of its own.
+    # Behind Landlock all processes of a user count, unless the superuser gives each run a user of its own.
     shards = 1 if fence == "landlock" and user == os.geteuid() != 0 else _AT_ONCE
-    started = [_start(fence, user, shard * take, shards * take, become=user - shard) for shard in range(shards)]
+    first = user - _AT_ONCE * FENCES.index(fence)
+    started = [_start(fence, user, shard * take, shards * take, become=first - shard) for shard in range(shards)]
     rows = []
     for process in started:
         output, errors = process.communicate()
         if process.returncode:
-            raise LuthierError(f"the attacks on {fence} broke off", where="sandbox_attacks", fix=errors[-2000:])
+            last = errors.strip().rpartition("\n")[2]
+            raise LuthierError(f"the attacks broke off: {last}", where=fence, fix="see if the machine is overloaded")
         rows += [json.loads(line) for line in output.splitlines()]
     return rows
 
