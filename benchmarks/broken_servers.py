@@ -62,6 +62,7 @@ proposer: {{ engine: openai, model: {model}, base_url: "{proposer}", timeout_sec
 search:
   train: 9
   validation: 6
+  scope: {{ demonstrations: true, feedback: trace, max_characters: 2000 }}
   textgrad: {{ iterations: 2, proposer: model }}
 compare: {{ seeds: [17], unit: calls, budgets: [60, 300], resamples: 200 }}
 """
