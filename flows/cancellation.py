@@ -29,6 +29,8 @@ from luthier import lineage
 from luthier.processes import end_all
 from luthier.revision import find_root
 
+STOP_WORDS = "stopped on request"
+"""In the message of a run whose stage obeyed a stop: it has said "failed", and nothing is wrong."""
 _LOGGER = logging.getLogger(__name__)
 # An inner run that was interrupted has said "crashed" by itself.
 _ENDED = (StateType.COMPLETED, StateType.FAILED, StateType.CANCELLED)
@@ -71,7 +73,8 @@ def _cancel_inner_runs(client: SyncPrefectClient, flow_run_id: str) -> None:
     cancelled: State[None] = Cancelled(message="The flow run that started it was cancelled.")
     inner = client.read_flow_runs(flow_run_filter=tagged)
     for run in inner:
-        if run.state_type not in _ENDED:
+        stopped = run.state is not None and STOP_WORDS in (run.state.message or "")
+        if stopped or run.state_type not in _ENDED:
             client.set_flow_run_state(run.id, cancelled, force=True)
     everyone = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(flow_run_id), *(run.id for run in inner)]))
     running = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=[StateType.RUNNING])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from prefect import runtime, tags
 from prefect.client.orchestration import get_client
 from prefect.exceptions import ExternalSignal
 
-from flows.cancellation import close_records, started_by
+from flows.cancellation import STOP_WORDS, close_records, started_by
 from luthier.errors import LuthierError
 from luthier.processes import GRACE_SECONDS, ancestors, run_streamed
 from luthier.stopping import STOPPED, StopSignal
@@ -20,6 +21,7 @@ from stages.entry import INTERRUPTED, TRY_AGAIN
 
 TERMINATED = 143
 """Exit status after SIGTERM, as shells give it."""
+_STOPS = frozenset({STOPPED, INTERRUPTED, TERMINATED, -signal.SIGINT, -signal.SIGTERM})
 
 
 class StageError(LuthierError):
@@ -27,9 +29,13 @@ class StageError(LuthierError):
 
     def __init__(self, command: str, status: int) -> None:
         self.status = status
-        fixes = {STOPPED: "run it again to continue", TRY_AGAIN: "check the target's server, then run it again"}
-        problem = "stopped on request" if status == STOPPED else f"ended with status {status}"
-        super().__init__(problem, where=command, fix=fixes.get(status, "correct the cause in the lines above"))
+        self.stopped = status in _STOPS
+        if self.stopped:
+            super().__init__(STOP_WORDS, where=command, fix="run it again to continue")
+            return
+        fixes = {TRY_AGAIN: "check the target's server, then run it again"}
+        fix = fixes.get(status, "correct the cause in the lines above")
+        super().__init__(f"ended with status {status}", where=command, fix=fix)
 
 
 class _OneMessage(logging.Filter):

@@ -14,7 +14,12 @@ class LuthierError(Exception):
         problem: What is wrong, naming the offending field and value.
         where: The file, setting or object that holds it ("" when there is none).
         fix: What the reader should do next.
+
+    Attributes:
+        stopped: Somebody asked for the end, and nothing is wrong.
     """
+
+    stopped = False
 
     def __init__(self, problem: str, *, where: str = "", fix: str = "") -> None:
         self.problem, self.where, self.fix = problem, where, fix

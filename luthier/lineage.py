@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from luthier.errors import BudgetExhausted
+from luthier.errors import BudgetExhausted, LuthierError
 from luthier.files import digest_file, digest_folder, digest_text, locked
 from luthier.owners import owner_of
 from luthier.pedigree import file_digests, read_training
@@ -132,7 +132,8 @@ def start_phase(
         status = "FINISHED"
     except BaseException as error:
         problem = f"{type(error).__name__}: {error}"
-        if not isinstance(error, Exception | BudgetExhausted):
+        stopped = isinstance(error, LuthierError) and error.stopped
+        if stopped or not isinstance(error, Exception | BudgetExhausted):
             status = "KILLED"
         raise
     finally:

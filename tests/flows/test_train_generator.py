@@ -183,6 +183,15 @@ def test_an_evaluation_is_tried_again_when_its_server_failed(
     assert (project / "attempts").read_text() == attempts
 
 
+def test_a_stage_that_was_stopped_did_not_fail(project: Path) -> None:
+    stops = [STOPPED, 130, 143, -signal.SIGINT, -signal.SIGTERM]
+    assert all(StageError("stages.sft", status).stopped for status in stops)
+    assert not any(StageError("stages.sft", status).stopped for status in (1, TRY_AGAIN, -signal.SIGKILL))
+    with pytest.raises(StageError, match="stopped on request"), lineage.start_phase("sft", "m") as run:
+        raise StageError("stages.sft", STOPPED)
+    assert lineage.ensure_store(project).get_run(run.run_id).info.status == "KILLED"
+
+
 def test_a_phase_forecasts_without_running(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--method", "mas_architect", "--phase", "sft", "--dry-run"]) == 0
     assert capsys.readouterr().out == "forecast of sft mas_architect\n"
