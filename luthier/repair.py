@@ -48,6 +48,8 @@ def repair(path: Path) -> Repaired:
     Raises:
         StoreError: another process has the file open, it cannot be written, or it is no store of this version.
     """
+    if path.is_symlink():  # an experiment's link to the store of its workspace
+        path = path.resolve()
     if _is_whole(path):
         return Repaired(0, (), None)
     fresh, damaged = (path.with_name(f"{path.name}.{word}") for word in ("repaired", "damaged"))

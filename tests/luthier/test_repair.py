@@ -199,6 +199,15 @@ def test_a_row_with_a_byte_that_is_no_utf8_is_named_and_repaired(written: Writte
         assert set(store.calls(written.keys["calls"])) == set(written.keys["calls"]) - {key}
 
 
+def test_a_link_to_a_store_stays_one(path: Path) -> None:
+    link = path.with_name("link.sqlite")
+    link.symlink_to(path)
+    change(path, "UPDATE calls SET fingerprint = 'x' WHERE key = (SELECT MIN(key) FROM calls)")
+    assert repair(link).damaged == path.with_name("store.sqlite.damaged")
+    assert link.is_symlink()
+    assert repair(path) == Repaired(0, (), None)
+
+
 def test_a_key_that_is_not_found_may_stand_in_a_damaged_row(written: Written, path: Path) -> None:
     key = written.keys["calls"][3]
     change(path, f"UPDATE calls SET key = '{key[:-1]}x' WHERE key = '{key}'")
