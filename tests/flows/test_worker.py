@@ -22,7 +22,7 @@ from luthier import lineage
 from luthier.processes import descendants
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 180
+PATIENCE_SECONDS = 300
 FINAL = (StateType.COMPLETED, StateType.FAILED, StateType.CANCELLED, StateType.CRASHED)
 
 pytestmark = pytest.mark.slow
