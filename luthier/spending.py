@@ -15,6 +15,7 @@ from pathlib import Path
 from luthier.contender import Spend, spends
 from luthier.entry import Entry, Line
 from luthier.errors import InputError
+from luthier.files import read_rows
 from luthier.ledger import Ledger
 from luthier.training.bill import PHASES
 from luthier.workbench import Workbench
@@ -103,6 +104,8 @@ def _entries(bench: Workbench, stage: str) -> list[Entry]:
     present = Workbench(stage, method, params=bench.params, root=bench.root).run
     ledger = Ledger(bench.store, run=present)
     run = ledger.latest(present) or ledger.latest(present.rpartition("/")[0] + "/")
+    if not run and stage == "teach" and _teacher_tried_nothing(bench):
+        return []
     if not run:
         raise InputError(
             f"the ledger has no entry of stage {stage}, so what it cost is unknown",
@@ -110,6 +113,19 @@ def _entries(bench: Workbench, stage: str) -> list[Entry]:
             fix=f"run `dvc repro -f {stage}{'@' + method if method else ''}` with this store",
         )
     return list(Ledger(bench.store, run=run).entries())
+
+
+def _teacher_tried_nothing(bench: Workbench) -> bool:
+    """Whether the teacher took the grid's executions alone, as where no variation of a configuration is known."""
+    log, grid = bench.root / "data/teach" / bench.method / "log.json", bench.root / "data/grid/executions.jsonl"
+    if not log.is_file() or not grid.is_file():
+        return False
+    families = bench.params.method(bench.method).teach.families
+    rows = [row for row in read_rows(grid) if row["split"] == "train"]
+    # A task with none of the families that the profile names is taught as a whole (stage teach).
+    taught = [row for row in rows if row["family"] in families] or rows
+    executed: int = json.loads(log.read_text(encoding="utf-8"))["counts"].get("executed", 0)
+    return executed == len(taught)
 
 
 def _before(step: int) -> Callable[[Entry], bool]:
