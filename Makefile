@@ -10,7 +10,7 @@ TORCH_INDEX ?=
 QUIET := DVC_NO_ANALYTICS=1 DO_NOT_TRACK=1 PREFECT_SERVER_ANALYTICS_ENABLED=false MLFLOW_DISABLE_TELEMETRY=true \
 	HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: install run compare test test-extras test-fast check format ui lock clean
+.PHONY: install run compare test test-extras test-fast check format push pull ui lock clean
 install: $(VENV)/.installed ## install the locked environment into .venv
 
 $(VENV)/.installed: requirements/embedded.lock pyproject.toml
@@ -65,6 +65,12 @@ check: install
 
 format: install
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+push: install ## send what was built to the DVC remote (`dvc remote add -d NAME ADDRESS` first)
+	$(QUIET) dvc push
+
+pull: install ## fetch what others built; stages that nobody built are left out
+	$(QUIET) dvc pull --allow-missing
 
 ui: install ## MLflow (port 5000), Prefect (port 4200) and the report (port 8080) together; Ctrl-C ends all
 	$(QUIET) $(BIN)/python -m flows.ui

@@ -30,7 +30,7 @@ from prefect.states import Cancelling
 from benchmarks.record import record
 from benchmarks.workspace import ROOT, copy_project, environment
 from flows.copies import project_and_copies
-from luthier import lineage, registry
+from luthier.lineage import store
 from luthier.processes import descendants
 from luthier.revision import read_stages
 
@@ -126,7 +126,7 @@ def cancelled_run_leaves_nothing(client: SyncPrefectClient) -> bool:
 
 def run_statuses(folder: Path) -> list[str]:
     """Status of each MLflow run of a project, as it stands in its store."""
-    client = registry.open_client(folder / lineage.STORE_FOLDER)
+    client = store.open_client(store.store_of(folder))
     experiments = [item.experiment_id for item in client.search_experiments()]
     return [str(run.info.status) for run in client.search_runs(experiments)]
 

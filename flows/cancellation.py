@@ -26,6 +26,7 @@ from prefect.states import Cancelled
 
 from flows.copies import project_and_copies
 from luthier import lineage
+from luthier.lineage.store import store_of
 from luthier.processes import end_all
 from luthier.revision import find_root
 
@@ -64,7 +65,7 @@ def close_records(flow_run_id: str, root: Path) -> None:
     except Exception as error:  # whatever a server or a network does, MLflow's records must still be closed
         _LOGGER.warning("cannot cancel the runs that %s started (%s: %s)", flow_run_id, type(error).__name__, error)
     for folder in project_and_copies(root):
-        if (folder / lineage.STORE_FOLDER).is_dir():
+        if store_of(folder).is_dir():
             lineage.ensure_store(folder)
 
 

@@ -18,15 +18,16 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
 from flows.cancellation import end_children
-from flows.evaluate import TRAINED, record_scores
+from flows.evaluate import let_challenge, record_scores
 from flows.launch import TRY_AGAIN, StageError, exit_status, launch
 from flows.menus import ALL, METHODS, PHASES, STAGES, Method, Phase
 from flows.rebuild import dvc_repro, show_plan, stale_before
 from luthier import lineage
 from luthier.errors import InputError
-from luthier.pedigree import Checkpoint, show_number
+from luthier.lineage.checkpoint import Checkpoint, show_number
+from luthier.lineage.scores import TRAINED
+from luthier.lineage.tags import ledger_totals
 from luthier.revision import find_root, running_stage
-from luthier.tags import ledger_totals
 
 # Where `mlflow server --backend-store-uri sqlite:///mlruns/mlflow.db` shows a run.
 _MLFLOW = "http://127.0.0.1:5000/#/experiments"
@@ -55,17 +56,11 @@ def train_generator(method: Method, phase: Phase = ALL, allow_dirty: bool = Fals
 
 def _train_all(method: str) -> str:
     root, say = find_root(), get_run_logger().info
+    before = lineage.holder(method, lineage.CHAMPION, root=root)
     for phase in STAGES:
         dvc_repro.with_options(name=phase)((f"{phase}@{method}",))
     record_scores(method, root=root, say=say)
-    candidate = lineage.checkpoint_of(root / "models" / TRAINED[-1] / method, root=root)
-    if candidate is None:
-        verdict = "the checkpoint on disk is not in MLflow: no promotion; retrain it to record it"
-    else:
-        lineage.promote(method, lineage.CANDIDATE, candidate.model_id, root=root)
-        result = lineage.challenge(method, root=root)
-        verdict = f"{'promoted' if result.promoted else 'not promoted'}: {result.reason}"
-    say(verdict)
+    verdict = let_challenge(method, root=root, say=say, before=before)
     checkpoints = [lineage.checkpoint_of(root / "models" / phase / method, root=root) for phase in TRAINED]
     create_table_artifact(
         key="train-generator",
@@ -89,7 +84,7 @@ def _train_one(method: str, phase: str, allow_dirty: bool) -> str:
         patient_stage.with_options(name=phase)(method, phase)
         scored = record_scores(method, root=root, say=say)
         create_table_artifact(key=phase, table=[item.to_row() for item in scored], description=f"Scores of {method}")
-        return f"{phase} {method}: {len(scored)} scores"
+        return f"{phase} {method}: {len(scored)} scores; {let_challenge(method, root=root, say=say)}"
     running_stage(root, f"{phase}@{method}")  # what cannot be recorded must not be trained for an hour first
     with lineage.start_phase(phase, method, root=root, tags=tags) as run:
         run_stage.with_options(name=phase)(method, phase)

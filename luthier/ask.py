@@ -15,16 +15,15 @@ from luthier.errors import InputError
 from luthier.evaluation import Result, evaluate
 from luthier.execute import Job, execute
 from luthier.execution import Execution
-from luthier.files import digest_folder
 from luthier.generator import ConstantGenerator, Generator
 from luthier.harness import parse
 from luthier.harnesses.configurations import pool, select
 from luthier.harnesses.task_programs import program_for
+from luthier.lineage import CANDIDATE, CHAMPION, find, weights_of
+from luthier.lineage.checkpoint import Checkpoint
 from luthier.methods import mas_architect
-from luthier.pedigree import Checkpoint
 from luthier.question import Question, read_questions
 from luthier.reading import read_text
-from luthier.registry import CANDIDATE, CHAMPION, find
 from luthier.targets.checkpoints import open_checkpoint
 from luthier.task import Score
 from luthier.tasks import open_task
@@ -158,14 +157,7 @@ def _best(bench: Workbench, say: Callable[[str], None]) -> Checkpoint:
 
 
 def _trained(bench: Workbench, checkpoint: Checkpoint, say: Callable[[str], None]) -> tuple[str, Generator]:
-    folder = bench.root / checkpoint.path
-    if not folder.is_dir() or digest_folder(folder) != checkpoint.digest:
-        raise InputError(
-            f"the files of checkpoint {checkpoint.model_id} are not there (another build is)",
-            where=str(folder),
-            fix=f"`git checkout {checkpoint.commit[:12]} -- dvc.lock && dvc checkout {checkpoint.path}`,"
-            f" or `luthier verify {checkpoint.model_id}` to build it again",
-        )
+    folder = weights_of(checkpoint, bench.root)
     name = f"{checkpoint.method}/{checkpoint.phase}"
     say(f"ask: opening {name} ({checkpoint.model_id})")
     target = bench.adopt(open_checkpoint(folder, spec_of(bench.params.profile.target), bench.root / CACHE))

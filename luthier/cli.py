@@ -129,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         _lineage,
     )
     lineage.add_argument("model", help="like mas_architect/reinforce, mas_architect@champion or a model id")
+    lineage.add_argument("--json", action="store_true", help="everything, with whole digests, for a machine")
     verify = commands.add(
         "verify",
         "build a checkpoint again in a clean clone and compare digests",
@@ -274,9 +275,12 @@ def _graph_draw(arguments: argparse.Namespace) -> int:
 
 
 def _lineage(arguments: argparse.Namespace) -> int:
-    from luthier.lineage import tree
+    import shutil
 
-    print(tree(arguments.model))
+    from luthier.lineage import to_json, tree
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    print(to_json(arguments.model) if arguments.json else tree(arguments.model, width=width))
     return 0
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -196,13 +196,41 @@ def running_stage(root: Path, name: str) -> StageFacts:
     known = {out.path: out.md5 for facts in stages.values() for out in facts.outs}
     deps: dict[str, str] = {}
     for path in sorted(declared_deps(root, name)):
-        inside = {out: md5 for out, md5 in known.items() if _related(path, out)}
-        if inside and not _related(path, CODE_FOLDER):  # of that folder, a stage reads its own file alone
+        inside = {out: md5 for out, md5 in known.items() if related(path, out)}
+        if inside and not related(path, CODE_FOLDER):  # of that folder, a stage reads its own file alone
             deps.update(inside)
         else:
             file = root / path
             deps[path] = md5_file(file) if file.is_file() else ""
     return StageFacts(name, deps, ())
+
+
+def commit_of(root: Path, md5: str) -> str:
+    """The first commit since which `dvc.lock` names this output; "" when the last commit does not name it.
+
+    Whoever builds and then commits puts code, settings and `dvc.lock` into it, so it can be built again from there.
+
+    Args:
+        root: The project's folder in a git repository.
+        md5: Digest of an output as `dvc.lock` spells it.
+
+    Raises:
+        InputError: not a git repository, or one without a commit.
+    """
+    found = ""
+    for commit in [read_code(root).commit, *_git(root, "log", "--format=%H", f"-S{md5}", "--", LOCK_FILE).split()]:
+        if md5 not in _text_at(root, commit, LOCK_FILE):
+            break
+        found = commit
+    return found
+
+
+def restore(root: Path, commit: str, paths: Sequence[str], folder: Path) -> None:
+    """Write what a commit holds under these paths (files or folders) into another folder; what it lacks is left out."""
+    for name in _git(root, "ls-tree", "-r", "-z", "--name-only", commit, "--", *paths).split("\0"):
+        if name:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(_text_at(root, commit, name), encoding="utf-8")
 
 
 def upstream(stage: StageFacts, stages: Mapping[str, StageFacts]) -> tuple[StageFacts, ...]:
@@ -218,11 +246,11 @@ def upstream(stage: StageFacts, stages: Mapping[str, StageFacts]) -> tuple[Stage
 
 def parents(stage: StageFacts, stages: Mapping[str, StageFacts]) -> list[StageFacts]:
     """The stages whose outputs `stage` reads, by name; not the one that digests the code, which the commit names."""
-    read = [dep for dep in stage.deps if not _related(dep, CODE_FOLDER)]
+    read = [dep for dep in stage.deps if not related(dep, CODE_FOLDER)]
     return [
         other
         for name, other in sorted(stages.items())
-        if name != stage.name and any(_related(dep, out.path) for dep in read for out in other.outs)
+        if name != stage.name and any(related(dep, out.path) for dep in read for out in other.outs)
     ]
 
 
@@ -284,7 +312,7 @@ def _fill(text: str, scope: Mapping[str, Any], where: Path) -> str:
     return re.sub(r"\$\{([^}]+)\}", value_of, text)
 
 
-def _related(dep: str, out: str) -> bool:
+def related(dep: str, out: str) -> bool:
     """Whether a dependency is an output, lies in it, or holds it."""
     dep, out = dep.rstrip("/"), out.rstrip("/")
     return dep == out or dep.startswith(out + "/") or out.startswith(dep + "/")
@@ -308,3 +336,11 @@ def _git(root: Path, *arguments: str) -> str:
     return subprocess.run(
         ["git", *arguments], cwd=root, env=environment, check=True, capture_output=True, text=True
     ).stdout
+
+
+def _text_at(root: Path, commit: str, path: str) -> str:
+    """A text file as a commit holds it, "" when it does not."""
+    try:
+        return _git(root, "show", f"{commit}:./{path}")
+    except subprocess.CalledProcessError:
+        return ""

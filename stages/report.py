@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from luthier.files import write_atomically, write_json
+from luthier.lineage import log_report
 from luthier.report.data import read_report_data
 from luthier.report.metrics import curves_csv, figures, headline
 from luthier.report.page import render
@@ -27,6 +28,8 @@ def work(bench: Workbench, options: Options) -> None:
     for method in data.methods:
         write_json(out / "metrics" / f"{method.card.name}.json", headline(method))
     write_atomically(out / "curves.csv", curves_csv(data))
+    for name in methods:
+        log_report(out / "index.html", name, root=bench.root)
     print(f"report: {out / 'index.html'}")
 
 

@@ -45,8 +45,8 @@ def test_a_banned_import_is_found(place, module):
     ("place", "line", "contract"),
     [
         ("luthier/training/sft.py", "import prefect", "only flows know Prefect and DVC"),
-        ("luthier/lineage.py", "import dvc.api", "only flows know Prefect and DVC"),
-        ("luthier/targets/batching.py", "import mlflow", "only lineage and registry talk to MLflow"),
+        ("luthier/lineage/record.py", "import dvc.api", "only flows know Prefect and DVC"),
+        ("luthier/targets/batching.py", "import mlflow", "only lineage talks to MLflow"),
         ("luthier/evaluation.py", "import transformers", "torch stays with training and targets"),
         ("luthier/store.py", "import luthier.meter", "inside the library, too"),
         ("luthier/cli.py", "import stages.grid", "dependencies point one way"),

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from mlflow.entities import Run
 from prefect import flow, runtime
 from prefect.artifacts import Artifact
 from prefect.client.orchestration import get_client
@@ -15,12 +16,14 @@ from prefect.states import Cancelled, Failed, Running
 
 from flows import copies
 from flows.cancellation import end_children, started_by
-from flows.evaluate import evaluate, read_scores
+from flows.evaluate import evaluate
 from flows.launch import STOPPED, TRY_AGAIN, StageError, launch
 from flows.train_generator import main, may_help, patient_stage, train_generator
 from luthier import lineage
 from luthier.errors import InputError
 from luthier.files import write_json
+from luthier.lineage import read_scores
+from luthier.lineage.store import experiment_ids
 from luthier.owners import is_alive, owner_of
 from luthier.processes import STARTED_BY
 
@@ -36,6 +39,11 @@ def table(key: str) -> list[dict[str, str]]:
     return rows
 
 
+def runs(project: Path, phase: str) -> list[Run]:
+    client = lineage.ensure_store(project)
+    return list(client.search_runs(experiment_ids(client), f"tags.phase = '{phase}'"))
+
+
 def wait_for_pids(project: Path) -> list[int]:
     for _ in range(3000):
         path = project / "pids"
@@ -47,10 +55,7 @@ def wait_for_pids(project: Path) -> list[int]:
 
 def run_statuses(project: Path) -> list[str]:
     """Status of each MLflow run of phase *sft*."""
-    client = lineage.ensure_store(project)
-    experiment = client.get_experiment_by_name("sft")
-    assert experiment is not None
-    return [run.info.status for run in client.search_runs([experiment.experiment_id])]
+    return [run.info.status for run in runs(project, "sft")]
 
 
 @pytest.mark.slow
@@ -84,10 +89,7 @@ def test_a_failed_stage_fails_its_run_and_is_not_tried_again(project: Path, pref
     tell(project, fails="sft", status=1)
     with pytest.raises(StageError, match=r"stages\.sft.*status 1"):
         train_generator("mas_architect", "sft", allow_dirty=True)
-    client = lineage.ensure_store(project)
-    experiment = client.get_experiment_by_name("sft")
-    assert experiment is not None
-    [run] = client.search_runs([experiment.experiment_id])
+    [run] = runs(project, "sft")
     assert run.info.status == "FAILED"
     assert "StageError" in run.data.tags["luthier.problem"]
     assert (project / "attempts").read_text() == "x"
@@ -95,7 +97,7 @@ def test_a_failed_stage_fails_its_run_and_is_not_tried_again(project: Path, pref
 
 @pytest.mark.slow
 def test_all_phases_then_promotion_by_validation(project: Path, prefect_api: str) -> None:
-    assert train_generator("mas_architect").startswith("promoted: first champion")
+    assert train_generator("mas_architect").startswith("promoted: the candidate is the champion (first champion")
     first = lineage.find("mas_architect@champion", root=project)
     assert first.phase == "reinforce"
     assert first.parent is not None
@@ -106,12 +108,51 @@ def test_all_phases_then_promotion_by_validation(project: Path, prefect_api: str
     assert [row["checkpoint"] for row in rows] == ["sft", "reinforce"]
     assert rows[1]["validation.score"] == "0.5000"
     assert rows[1]["mlflow"].endswith(first.run_id)
-    assert train_generator("mas_architect") == "not promoted: the candidate is the champion"
+    assert train_generator("mas_architect").startswith("not promoted: the candidate is the champion")
     tell(project, weights="worse", score=0.3)
     assert "0.3000 does not beat the champion's 0.5000" in train_generator("mas_architect")
     assert lineage.find("mas_architect@champion", root=project).model_id == first.model_id
     assert lineage.find("mas_architect@candidate", root=project).model_id != first.model_id
     assert [item.score for item in evaluate("mas_architect") if item.phase == "reinforce"] == [0.3, 0.3]
+
+
+@pytest.mark.slow
+def test_no_run_shows_the_score_of_another_checkpoint(project: Path, prefect_api: str) -> None:
+    train_generator("mas_architect")
+    client = lineage.ensure_store(project)
+    expected = {"sft": 0.4, "reinforce": 0.5}
+    evaluations = {run.data.params["checkpoint"]: run for run in runs(project, "evaluate")}
+    for phase, score in expected.items():
+        checkpoint = lineage.find(f"mas_architect/{phase}", root=project)
+        for run in (evaluations[phase], client.get_run(checkpoint.run_id)):
+            assert run.data.metrics["test/score"] == score
+            assert run.data.metrics["test/score.low"] == pytest.approx(score - 0.1)
+        assert [item.model_id for item in evaluations[phase].inputs.model_inputs] == [checkpoint.model_id]
+        names = {item.dataset.name for item in evaluations[phase].inputs.dataset_inputs}
+        assert names == {"data/questions/validation.jsonl", "data/questions/test.jsonl"}
+    [pipeline] = {run.data.tags["mlflow.parentRunId"] for run in evaluations.values()}
+    assert client.get_run(pipeline).data.metrics["test/score"] == expected["reinforce"]
+    check_pages(project)
+
+
+def check_pages(project: Path) -> None:
+    """Every page says what a person looks for."""
+    client = lineage.ensure_store(project)
+    checkpoint = lineage.find("mas_architect@champion", root=project)
+    run, model = client.get_run(checkpoint.run_id), client.get_logged_model(checkpoint.model_id)
+    pipeline = client.get_run(run.data.tags["mlflow.parentRunId"])
+    assert run.info.experiment_id == pipeline.info.experiment_id, "MLflow nests runs of one experiment only"
+    assert run.data.params == {"method": "mas_architect", "phase": "reinforce", "seed": "1", "steps": "2"}
+    for shown in (run.data.tags, pipeline.data.tags, model.tags):
+        assert shown["mlflow.source.name"].startswith("dvc repro")
+        assert "commit `" in shown["mlflow.note.content"]
+    assert "`models/reinforce/mas_architect`" in model.tags["mlflow.note.content"]
+    version = client.get_model_version_by_alias("mas_architect", "champion")
+    assert json.loads(model.tags["mlflow.modelVersions"]) == [{"name": "mas_architect", "version": version.version}]
+    assert "`models/reinforce/mas_architect`" in version.description
+    assert "candidate" in client.get_registered_model("mas_architect").description
+    assert {item.path for item in client.list_artifacts(run.info.run_id)} >= {"params.yaml", "training.json"}
+    assert [output.model_id for output in run.outputs.model_outputs] == [checkpoint.model_id]
 
 
 @pytest.mark.slow

@@ -27,8 +27,8 @@ from luthier.harnesses.graph import GraphHarness
 from luthier.harnesses.graph_json import from_json, to_json
 from luthier.harnesses.presets import read_presets
 from luthier.harnesses.program import ProgramHarness
+from luthier.lineage.checkpoint import read_training
 from luthier.params import load_params
-from luthier.pedigree import read_training
 from luthier.question import Question, read_questions, write_questions
 from luthier.reading import MAX_DEPTH, parse_json, parse_yaml, read_text
 from luthier.revision import read_params, read_stages, running_stage

@@ -33,7 +33,18 @@ stages:
     cmd: python make.py reinforce --method ${item.method}
     deps: [make.py, "models/sft/${item.method}", data/questions/train.jsonl]
     outs: ["models/reinforce/${item.method}"]
+  evaluate:
+    matrix: {method: "${methods}"}
+    cmd: python make.py evaluate --method ${item.method}
+    deps: [make.py, "models/sft/${item.method}", "models/reinforce/${item.method}", data/questions]
+    outs: ["data/evaluate/${item.method}", "reports/spending/${item.method}.json"]
+  later:
+    cmd: echo nobody builds this
+    deps: [data/evaluate]
+    outs: [data/later]
 """
+BUILT = "evaluate@mas_architect"
+"""What tests build: everything but the stage `later`."""
 
 PARAMS = "profile: smoke\nseed: 3\nmethods: [mas_architect]\n"
 
@@ -70,12 +81,28 @@ def train(phase, source, parent):
 if options.stage == "questions":
     write(Path("data/questions/train.jsonl"), [{"n": n * seed} for n in range(5)])
     write(Path("data/questions/validation.jsonl"), [{"n": n * seed} for n in range(2)])
+    write(Path("data/questions/test.jsonl"), [{"n": n * seed} for n in range(3)])
 elif options.stage == "grid":
     write(Path("data/grid/executions.jsonl"), [{"g": n} for n in range(15)])
 elif options.stage == "teach":
     write(Path("data/teach", options.method, "rows.jsonl"), [{"t": n} for n in range(4)])
 elif options.stage == "sft":
     train("sft", Path("data/teach", options.method, "rows.jsonl"), "base-digest")
+elif options.stage == "evaluate":
+    table = lambda mean: {"pooled": {"mean": mean, "low": mean - 0.1, "high": mean + 0.1}, "by_family": {"gcd": mean}}
+    scores = {"validation": {"sft": table(0.4), "reinforce": table(0.6)},
+              "test": {"sft": table(0.3), "reinforce": table(0.5)}, "target": "toy-target"}
+    folder = Path("data/evaluate", options.method)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scores.json").write_text(json.dumps(scores))
+    amount = lambda calls: {"rollouts": 0, "calls": calls, "prompt_tokens": 10 * calls, "completion_tokens": calls,
+                            "seconds": calls / 2, "picodollars": None}
+    spend = lambda account, calls: {"account": account, "role": "target", "alone": amount(calls), "paid": amount(calls)}
+    bill = [{"stage": "sft", "spent": [spend("data", 5), spend("train", 12)]},
+            {"stage": "reinforce", "spent": [spend("data", 5), spend("train", 24)]}]
+    Path("reports/spending").mkdir(parents=True, exist_ok=True)
+    Path("reports/spending", options.method + ".json").write_text(json.dumps(bill))
+    lineage.record_scores(options.method, root=Path.cwd(), say=print)
 else:
     parent = Path("models/sft", options.method)
     train("reinforce", parent / "model.safetensors", digest_folder(parent))
@@ -109,7 +136,8 @@ def make_repository(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    (folder / ".gitignore").write_text("/data/\n/models/\n/mlruns/\n.cache/\n.dvc/tmp\n.dvc/cache\n__pycache__/\n")
+    ignored = ("/data/", "/models/", "/reports/", "/mlruns/", ".cache/", ".dvc/tmp", ".dvc/cache", "__pycache__/")
+    (folder / ".gitignore").write_text("\n".join(ignored) + "\n")
     run(folder, "git", "init", "-q")
     dvc(folder, "init", "-q")
     commit(folder, "Start")

@@ -5,31 +5,66 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from luthier.budget import UNITS, Amount
 from luthier.entry import Line
 from luthier.files import md5_file
-from luthier.pedigree import Checkpoint
+from luthier.lineage.checkpoint import Checkpoint
 from luthier.reading import shaped
-from luthier.revision import LOCK_FILE, StageFacts, packages_digest, params_digest, read_code
+from luthier.revision import LOCK_FILE, PARAMS_FILE, StageFacts, packages_digest, params_digest, read_code, related
 
 SCORED_TAG = "evaluate.digest"
+MD5_TAG = "md5."
+"""Before the name of each file of a checkpoint: its MD5, under which DVC's cache keeps it."""
+DVC_FOLDER_TAG = "dvc.md5"
+"""DVC's digest of the whole folder, as `dvc.lock` names it."""
+IMPORTED_TAG = "luthier.imported"
+"""Set on what was recorded from `dvc.lock` and git, not by the process that trained it."""
 
 
-def revision_tags(root: Path) -> dict[str, str]:
-    """Code, settings and packages that a run starts from."""
-    code = read_code(root)
-    return {
-        "git.commit": code.commit,
-        "git.dirty": str(code.dirty).lower(),
-        "git.changed": "\n".join(code.changed)[:4000],
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What a run starts from: code, settings, packages.
+
+    Attributes:
+        tags: As they stand on the run; what is empty is left out.
+        params: Text of `params.yaml`.
+        settings: `params.yaml` and its profile, nested, as written there.
+    """
+
+    tags: Mapping[str, str]
+    params: str
+    settings: Mapping[str, Any]
+
+
+def read_revision(root: Path, commit: str = "") -> Revision:
+    """The revision of a project's folder.
+
+    Args:
+        root: The project's folder, or a copy of its settings.
+        commit: The commit that the copy is of; "" for a git repository, which is asked.
+    """
+    params = (root / PARAMS_FILE).read_text(encoding="utf-8")
+    settings = yaml.safe_load(params) or {}
+    profile = root / "profiles" / f"{settings.get('profile')}.yaml"
+    if profile.is_file():
+        settings |= yaml.safe_load(profile.read_text(encoding="utf-8")) or {}
+    changed = () if commit else (code := read_code(root)).changed
+    tags = {
+        "git.commit": commit or code.commit,
+        "git.dirty": str(bool(changed)).lower(),
+        "git.changed": "\n".join(changed)[:4000],
         "params.sha": params_digest(root),
         "lock.sha": packages_digest(root),
         "dvc.lock.md5": _lock_md5(root),
         "dvc.experiment": os.environ.get("DVC_EXP_NAME", ""),
     }
+    return Revision({tag: value for tag, value in tags.items() if value}, params, settings)
 
 
 def _lock_md5(root: Path) -> str:
@@ -38,11 +73,19 @@ def _lock_md5(root: Path) -> str:
 
 
 def pedigree_tags(stage: StageFacts, sources: Sequence[StageFacts]) -> dict[str, str]:
-    """DVC digests of everything upstream by path, and each stage as it ran."""
-    tags = {f"dvc.{path}.md5": md5 for path, md5 in stage.deps.items() if md5}
+    """DVC digests of everything upstream by path, and each stage as it ran.
+
+    Code that a stage depends on is left out: the commit holds it, and MLflow cuts a tag at 8,000 characters.
+    """
+    written = {out.path for source in sources for out in source.outs}
+    tags: dict[str, str] = {}
     for source in sources:
         tags |= {f"dvc.{out.path}.md5": out.md5 for out in source.outs}
-    return tags | {f"stage.{facts.name.replace('@', '/')}": facts.to_json() for facts in (stage, *sources)}
+    for facts in (stage, *sources):
+        deps = {path: md5 for path, md5 in facts.deps.items() if any(related(path, out) for out in written)}
+        data = StageFacts(facts.name, deps, facts.outs)
+        tags[f"stage.{facts.name.replace('@', '/')}"] = data.to_json()
+    return tags
 
 
 def data_read(stage: StageFacts, sources: Sequence[StageFacts]) -> list[tuple[str, str]]:
@@ -111,4 +154,6 @@ def tags_to_checkpoint(
             ledger=json.loads(tags["ledger"]),
             scores=scores,
             scores_digest=tags.get(SCORED_TAG, ""),
+            md5s={tag.removeprefix(MD5_TAG): value for tag, value in sorted(tags.items()) if tag.startswith(MD5_TAG)},
+            imported=IMPORTED_TAG in tags,
         )

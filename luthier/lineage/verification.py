@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from luthier.errors import InputError, LuthierError
-from luthier.pedigree import Checkpoint, file_digests, shorten
+from luthier.lineage.checkpoint import Checkpoint, file_digests, shorten
 from luthier.processes import run_streamed
 from luthier.revision import LOCK_FILE, PARAMS_FILE, read_stages
 
