@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,30 @@ def test_asking_gives_what_the_evaluation_gave(built, writer, contender):
     rows = [json.loads(line) for line in asked.stdout.splitlines()]
     assert [(row["harness"], row["outcome"], row["answer"], row["score"]) for row in rows] == expected
     assert len(rows) == 17
+
+
+MLFLOW = """
+import json, mlflow
+from luthier.question import read_questions
+from pathlib import Path
+mlflow.set_tracking_uri("sqlite:///mlruns/mlflow.db")
+texts = [question.text for question in read_questions(Path("data/questions/test.jsonl"))][:3]
+answers = mlflow.pyfunc.load_model("models:/mas_architect@champion").predict(texts)
+print(answers.to_json(orient="records"))
+"""
+
+
+def test_mlflow_loads_the_champion_of_a_first_build(built):
+    done = subprocess.run(
+        [sys.executable, "-c", MLFLOW], cwd=built, env=environment(built), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    evaluated = (built / "data" / "evaluate" / METHOD / "executions.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, evaluated) if row["contender"] == "reinforce"][:3]
+    answered = json.loads(done.stdout.splitlines()[-1])
+    assert [(row["harness"], row["outcome"]) for row in answered] == [
+        (row["harness_text"], row["outcome"]) for row in rows
+    ]
 
 
 def test_a_build_under_fire_ends_with_the_same_files_and_pays_nothing_twice(built, tmp_path, monkeypatch):

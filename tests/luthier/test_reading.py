@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from flows.evaluate import read_scores
 from flows.serve_schedules import read_deployments
 from luthier.ask import questions_in
 from luthier.budget import Amount, Price
@@ -27,6 +26,7 @@ from luthier.harnesses.graph import GraphHarness
 from luthier.harnesses.graph_json import from_json, to_json
 from luthier.harnesses.presets import read_presets
 from luthier.harnesses.program import ProgramHarness
+from luthier.lineage import read_scores
 from luthier.lineage.checkpoint import read_training
 from luthier.params import load_params
 from luthier.question import Question, read_questions, write_questions
