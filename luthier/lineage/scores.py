@@ -148,13 +148,11 @@ def log_scores(
         target: Fingerprint of the frozen target that answered.
         last: Whether it is the pipeline's last checkpoint, so that its scores are the pipeline's, too.
     """
-    from mlflow.entities import LoggedModelInput
-
     client = open_client(store_of(run.root))
     digest = digest_file(questions)
     path = questions.resolve().relative_to(run.root).as_posix()
     read = datasets([(path, digest)], run.revision.tags["git.commit"], "evaluation")
-    client.log_inputs(run.run_id, read, [LoggedModelInput(model_id)])
+    client.log_inputs(run.run_id, read)
     trained_by = client.get_logged_model(model_id).source_run_id
     for name, value in scores.items():
         key = metric_name(f"{split}.{name}")
@@ -185,9 +183,12 @@ def log_report(page: Path, method: str, *, root: Path) -> None:
 
 def _mark(run: PhaseRun, model: LoggedModel, phase: str, digest: str) -> None:
     """Note which file the scores came from, so that they are not recorded twice, and describe the run."""
+    from mlflow.entities import LoggedModelInput
+
     client = open_client(store_of(run.root))
     about = pages.about_evaluation(run.method, phase, model.tags["path"])
     client.set_tag(run.run_id, "mlflow.note.content", about)
+    client.log_inputs(run.run_id, models=[LoggedModelInput(model.model_id)])
     client.set_tag(run.run_id, "checkpoint", phase)
     client.log_param(run.run_id, "checkpoint", phase)
     client.set_logged_model_tags(model.model_id, {SCORED_TAG: digest})

@@ -127,8 +127,9 @@ def test_no_run_shows_the_score_of_another_checkpoint(project: Path, prefect_api
         for run in (evaluations[phase], client.get_run(checkpoint.run_id)):
             assert run.data.metrics["test/score"] == score
             assert run.data.metrics["test/score.low"] == pytest.approx(score - 0.1)
-        assert [item.model_id for item in evaluations[phase].inputs.model_inputs] == [checkpoint.model_id]
-        names = {item.dataset.name for item in evaluations[phase].inputs.dataset_inputs}
+        inputs = client.get_run(evaluations[phase].info.run_id).inputs
+        assert [item.model_id for item in inputs.model_inputs] == [checkpoint.model_id]
+        names = {item.dataset.name for item in inputs.dataset_inputs}
         assert names == {"data/questions/validation.jsonl", "data/questions/test.jsonl"}
     [pipeline] = {run.data.tags["mlflow.parentRunId"] for run in evaluations.values()}
     assert client.get_run(pipeline).data.metrics["test/score"] == expected["reinforce"]
