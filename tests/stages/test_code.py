@@ -26,8 +26,9 @@ MAIN = {"questions", "grid", *(f"{stage}@{METHOD}" for stage in ("teach", "sft",
 
 
 def the_file(root: Path, name: str) -> Path:
-    """The one file that is called so, wherever it stands."""
-    (path,) = [path for folder in ("luthier", "stages") for path in sorted((root / folder).rglob(name))]
+    """The one file whose path ends so, wherever it stands."""
+    places = [path for folder in ("luthier", "stages") for path in sorted((root / folder).rglob(Path(name).name))]
+    (path,) = [path for path in places if f"/{path.relative_to(root).as_posix()}".endswith(f"/{name}")]
     return path
 
 
@@ -63,7 +64,7 @@ def test_a_replica_depends_on_the_code_of_everything_that_it_builds():
 def test_what_decides_results_is_reached():
     """The parser, the engine, the loop that runs harnesses, the store, the settings: by all that execute."""
     executing = {"grid", f"teach@{METHOD}", f"reinforce@{METHOD}", f"evaluate@{METHOD}", "compare"}
-    for name in ("graph_text.py", "openvino.py", "waves.py", "store.py", "params.py"):
+    for name in ("graph_text.py", "openvino.py", "waves.py", "luthier/store.py", "params.py"):
         assert executing <= stages_reaching(module_named(name)), name
     assert f"evaluate@{METHOD}" in stages_reaching("luthier.generator")
     assert f"sft@{METHOD}" in stages_reaching("luthier.training.sft")
@@ -156,7 +157,7 @@ def test_a_docstring_and_a_comment_leave_all_results_as_they_are(built):
         ("openvino.py", MAIN | {"compare"}, set()),
         ("execute.py", MAIN | {"compare"}, set()),
         ("waves.py", MAIN | {"search@gepa"}, set()),
-        ("store.py", MAIN, set()),
+        ("luthier/store.py", MAIN, set()),
         ("params.py", MAIN, set()),
         ("generator.py", {f"evaluate@{METHOD}", f"replicas@{METHOD}"}, {f"sft@{METHOD}"}),
         ("teach.py", {f"teach@{METHOD}", f"replicas@{METHOD}"}, {"grid", f"sft@{METHOD}", "compare"}),

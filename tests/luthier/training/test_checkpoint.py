@@ -83,11 +83,19 @@ def test_a_folder_without_weights_is_named(tmp_path):
         checkpoint.load(tmp_path)
 
 
-@pytest.mark.parametrize("content", [None, "{broken", "[1]", b"\xff"])
-def test_a_missing_or_broken_record_is_named(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "cannot read the file"),
+        ("{broken", "not a JSON object"),
+        ("[1]", "not a JSON object"),
+        (b"\xff", "cannot read the file"),
+    ],
+)
+def test_a_missing_or_broken_record_is_named(tmp_path, content, problem):
     if content is not None:
         (tmp_path / "training.json").write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(InputError, match=r"training.json: cannot read the training record .*Fix: train the checkpoint"):
+    with pytest.raises(InputError, match=rf"training.json: {problem}.*Fix: train the checkpoint"):
         checkpoint.read_record(tmp_path)
 
 
