@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
-from luthier.contender import read_contenders
-from luthier.contest import compare
-from luthier.report.comparison_tables import verdict
-from luthier.standings import Comparison, Group, Standing
+from luthier.evaluation.compare import compare
+from luthier.evaluation.method_run import read_contenders
+from luthier.evaluation.results import Comparison, Group, Standing
+from luthier.report.comparison.tables import verdict
 
 RUNS = ROOT / "data" / "compare" / "contenders"
 LEARNED = "mas_architect"

@@ -27,21 +27,22 @@ from random import Random
 
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
-from luthier.comparison import paired_difference
-from luthier.execute import Job, execute
-from luthier.harness import Harness, parse
-from luthier.ledger import Ledger
-from luthier.meter import Meter
-from luthier.params import load_params
+from luthier.context import spec_of
+from luthier.evaluation.statistics import paired_difference
+from luthier.executors.execute import Job, execute
+from luthier.harness import Harness
+from luthier.harnesses import parse
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.question import Question
-from luthier.retrieval import render_hits
-from luthier.store import Store
+from luthier.settings.load import load_params
 from luthier.target import Target
 from luthier.targets import open_target
 from luthier.task import Task
 from luthier.tasks import open_task
-from luthier.tasks.corpora import open_corpus
-from luthier.workbench import spec_of
+from luthier.tasks.generated.corpora import open_corpus
+from luthier.tools.retrieval import render_hits
 
 _STYLES = ("chat", "raw")
 _HITS = 1

@@ -1,9 +1,10 @@
 """DSPy 3.4.1 on a target of ours: its calls go one by one through a meter, and its prompts are those of our modules.
 
 The engine is DSPy's own extension point (`dspy.LM(engine=...)`, optimizers.md 12.2): one attempt a call, no cache, no
-retries, so every call passes here. The adapter writes the prompt that `luthier.harnesses.module` writes and reads the
-answer as our executor does; so a DSPy program and ours with equal texts ask the model the same thing, and what differs
-between two runs is the optimizer. Demonstrations that lack a field are left out, because our modules have none.
+retries, so every call passes here. The adapter writes the prompt that `luthier.harnesses.program.module` writes and
+reads the answer as our executor does; so a DSPy program and ours with equal texts ask the model the same thing, and
+what differs between two runs is the optimizer. Demonstrations that lack a field are left out, because our modules have
+none.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from dspy.lm15 import Response, TextPart
 from dspy.lm15 import Usage as DspyUsage
 
 from luthier.errors import BudgetExhausted
-from luthier.executors.calls import build_prompt, read_answer
-from luthier.harnesses.module import Module, implementation_of
-from luthier.harnesses.program import ProgramHarness
-from luthier.meter import Meter
+from luthier.executors.llm_calls import build_prompt, read_answer
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.harnesses.program.module import Module, implementation_of
+from luthier.ledger.meter import Meter
 from luthier.question import Question
 from luthier.target import Completion, Message, Request
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import dspy
 
-from luthier.tools import TOOLS
-from luthier.values import ToolInputError, render
+from luthier.tools.registry import TOOLS
+from luthier.tools.values import ToolInputError, render
 
 
 class Program(dspy.Module):

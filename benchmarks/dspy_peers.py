@@ -49,30 +49,30 @@ from benchmarks.dspy_letters import Program
 from benchmarks.letters import PROGRAM
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
-from luthier.candidate import Candidate
-from luthier.comparison import seeded_difference, spread
-from luthier.execute import Job, execute
-from luthier.harnesses.dspy_bridge import with_dspy_state
-from luthier.harnesses.program import ProgramHarness
-from luthier.ledger import Account, Ledger
-from luthier.meter import Meter
+from luthier.context import spec_of
+from luthier.evaluation.statistics import seeded_difference, spread
+from luthier.executors.execute import Job, execute
+from luthier.harnesses.program.dspy_bridge import with_dspy_state
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.ledger.ledger import Account, Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.methods import bootstrap, mipro
-from luthier.params import load_params
 from luthier.question import Question
-from luthier.search import Draft, Evidence, Scope
-from luthier.search_params import BootstrapParams, MiproParams
-from luthier.searches.executing import Executed
-from luthier.searches.grammar import GrammarProposer
-from luthier.searches.log import SearchLog
-from luthier.searches.parts import Parts
-from luthier.searches.programs import ProgramBinding
-from luthier.searches.session import Search, Session, run
-from luthier.store import Store
+from luthier.search.candidate import Candidate
+from luthier.search.contracts import Draft, Evidence, Scope
+from luthier.search.evaluator import Executed
+from luthier.search.log import SearchLog
+from luthier.search.parts import Parts
+from luthier.search.programs import ProgramBinding
+from luthier.search.proposers.grammar import GrammarProposer
+from luthier.search.session import Search, Session, run
+from luthier.settings.load import load_params
+from luthier.settings.search import BootstrapParams, MiproParams
 from luthier.target import Request, Target
 from luthier.targets import open_target
 from luthier.task import Task
 from luthier.tasks import open_task
-from luthier.workbench import spec_of
 
 DEMONSTRATIONS = 4
 """Most bootstrapped demonstrations, the default of both. None are labelled: what should be copied is secret."""

@@ -40,33 +40,34 @@ except ImportError as error:
 from benchmarks.letters import PROGRAM
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
-from luthier.budget import Budget
-from luthier.candidate import Candidate
-from luthier.comparison import mean_interval, seeded_difference, spread
-from luthier.execute import Job, execute
+from luthier.context import spec_of
+from luthier.evaluation.statistics import mean_interval, seeded_difference, spread
 from luthier.execution import Execution, Limits
-from luthier.executor import RunResult, executor_for
-from luthier.harnesses.program import ProgramHarness
-from luthier.ledger import Ledger
-from luthier.meter import Meter
+from luthier.executor import RunResult
+from luthier.executors import executor_for
+from luthier.executors.execute import Job, execute
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.ledger.budget import Budget
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.methods.gepa import build
-from luthier.params import load_params
 from luthier.question import Question
-from luthier.search import Evaluation, Scope
-from luthier.search_params import GepaParams
-from luthier.searches.credit import OutcomeCredit
-from luthier.searches.executing import Executed
-from luthier.searches.grammar import GrammarProposer
-from luthier.searches.log import SearchLog
-from luthier.searches.parts import Parts
-from luthier.searches.programs import ProgramBinding
-from luthier.searches.session import Session, run
-from luthier.store import Store
+from luthier.search.candidate import Candidate
+from luthier.search.contracts import Evaluation, Scope
+from luthier.search.credit import OutcomeCredit
+from luthier.search.evaluator import Executed
+from luthier.search.log import SearchLog
+from luthier.search.parts import Parts
+from luthier.search.programs import ProgramBinding
+from luthier.search.proposers.grammar import GrammarProposer
+from luthier.search.session import Session, run
+from luthier.settings.load import load_params
+from luthier.settings.search import GepaParams
 from luthier.target import Completion, Target
 from luthier.targets import open_target
 from luthier.task import Task
 from luthier.tasks import open_task
-from luthier.workbench import spec_of
 
 BINDING = ProgramBinding(PROGRAM)
 PROPOSER = GrammarProposer(case=BINDING.worked_case)

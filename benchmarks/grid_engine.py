@@ -18,18 +18,18 @@ from typing import Any
 
 from benchmarks.record import record
 from benchmarks.workspace import ROOT
-from luthier.evaluation import grid_jobs
-from luthier.execute import execute
-from luthier.harnesses.configurations import select
-from luthier.ledger import Ledger
-from luthier.meter import Meter
-from luthier.params import load_params
-from luthier.store import Store
+from luthier.context import spec_of
+from luthier.evaluation.evaluate import grid_jobs
+from luthier.executors.execute import execute
+from luthier.harnesses.pool.configurations import select
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
+from luthier.settings.load import load_params
 from luthier.target import Completion, Failure, Request, Target
 from luthier.targets import open_target
-from luthier.targets.weights import prepare
+from luthier.targets.support.weights import prepare
 from luthier.tasks import open_task
-from luthier.workbench import spec_of
 
 
 class Timed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier.harnesses.program import ProgramHarness
+from luthier.harnesses.program.harness import ProgramHarness
 
 # Written out, so that a benchmark beside a search that is not DSPy's runs without DSPy; a test compares the two.
 PROGRAM = ProgramHarness.parse("""wiring: |

@@ -26,9 +26,10 @@ from benchmarks.hostile import BEGAN, PRELUDE, THROUGH, Kind, all_kinds
 from benchmarks.hostile.answers import REFERENCE, TESTS, all_answers
 from benchmarks.record import record
 from luthier.errors import LuthierError
-from luthier.sandbox import Sandbox, SandboxLimits, open_sandbox
-from luthier.sandboxes.judge import judge_function
-from luthier.sandboxes.tree import descendants
+from luthier.sandbox import Sandbox, SandboxLimits
+from luthier.sandboxes import open_sandbox
+from luthier.sandboxes.support.judge import judge_function
+from luthier.sandboxes.support.tree import descendants
 
 ROOT = Path(__file__).parents[1]
 FENCES = ("bubblewrap", "landlock")

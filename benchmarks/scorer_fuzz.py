@@ -26,7 +26,7 @@ from luthier.errors import SandboxError
 from luthier.question import SPLITS, Question
 from luthier.task import Published
 from luthier.tasks import TASKS, open_task
-from luthier.tasks.humaneval import complete_sources
+from luthier.tasks.benchmarks.humaneval import complete_sources
 
 SLOWEST = 0.1
 """Seconds of processor time that one scoring may take."""

@@ -28,7 +28,7 @@ from benchmarks.faults import paid_twice, run_or_kill
 from benchmarks.record import record
 from benchmarks.workspace import ROOT, copy_project, environment
 from luthier.files import digest_folder
-from luthier.params import known_searches
+from luthier.settings.load import known_searches
 
 WORK = ROOT / ".cache" / "search-rules"
 LIMITS = (41, 97, 150, 233)

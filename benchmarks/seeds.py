@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.record import record
 from benchmarks.workspace import ROOT, repro
-from luthier.comparison import paired_difference, question_means
-from luthier.params import load_params
+from luthier.evaluation.statistics import paired_difference, question_means
+from luthier.settings.load import load_params
 
 METHOD = "mas_architect"
 FIGURES = (

@@ -31,8 +31,8 @@ from benchmarks.record import record
 from benchmarks.workspace import ROOT, copy_project, environment
 from flows.copies import project_and_copies
 from luthier.lineage import store
+from luthier.lineage.sources import read_stages
 from luthier.processes import descendants
-from luthier.revision import read_stages
 
 WORK = ROOT / ".cache" / "worker"
 METHOD = "mas_architect"

@@ -26,9 +26,9 @@ from prefect.states import Cancelled
 
 from flows.copies import project_and_copies
 from luthier import lineage
+from luthier.lineage.sources import find_root
 from luthier.lineage.store import store_of
 from luthier.processes import end_all
-from luthier.revision import find_root
 
 STOP_WORDS = "stopped on request"
 """In the message of a run whose stage obeyed a stop: it has said "failed", and nothing is wrong."""

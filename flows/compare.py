@@ -15,8 +15,8 @@ from prefect.artifacts import create_table_artifact
 from flows.cancellation import end_children
 from flows.launch import exit_status
 from flows.rebuild import dvc_repro, show_plan
+from luthier.lineage.sources import find_root
 from luthier.reading import read_object, shaped
-from luthier.revision import find_root
 
 NAME = "compare"
 

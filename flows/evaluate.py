@@ -17,7 +17,7 @@ from luthier import lineage
 from luthier.experiment import running_experiment
 from luthier.lineage import Scored
 from luthier.lineage.scores import PHASE, TRAINED
-from luthier.revision import find_root
+from luthier.lineage.sources import find_root
 
 
 @flow(name="evaluate", on_cancellation=[end_children])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import Field
 
-from luthier.params import known_methods
+from luthier.settings.load import known_methods
 
 METHODS = known_methods()
 """The methods that learn."""

@@ -23,7 +23,7 @@ from prefect.cache_policies import NO_CACHE
 from flows.cancellation import end_children
 from flows.launch import StageError, exit_status, launch
 from luthier.files import locked
-from luthier.revision import find_root
+from luthier.lineage.sources import find_root
 from luthier.stage_code import OWN_STAGE, stale_code
 
 LOCK = Path(".cache/dvc.lock-file")

@@ -20,8 +20,8 @@ from flows.cancellation import end_children
 from flows.copies import COPIES, copy_project, environment
 from flows.launch import StageError, exit_status, launch
 from flows.menus import METHODS, Method
-from luthier.params import load_params
-from luthier.revision import find_root
+from luthier.lineage.sources import find_root
+from luthier.settings.load import load_params
 
 OUT = Path("data/replicas")
 PAID = Path("reports/paid/replicas")

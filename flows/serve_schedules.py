@@ -21,8 +21,8 @@ from prefect.schedules import Cron
 from prefect.settings import PREFECT_API_URL
 
 from luthier.errors import InputError, LuthierError
+from luthier.lineage.sources import find_root
 from luthier.reading import parse_yaml, read_text, shaped
-from luthier.revision import find_root
 from luthier.stopping import started
 
 FILE = "prefect.yaml"

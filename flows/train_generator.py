@@ -26,8 +26,8 @@ from luthier import lineage
 from luthier.errors import InputError
 from luthier.lineage.checkpoint import Checkpoint, show_number
 from luthier.lineage.scores import TRAINED
+from luthier.lineage.sources import find_root, running_stage
 from luthier.lineage.tags import ledger_totals
-from luthier.revision import find_root, running_stage
 
 # Where `mlflow server --backend-store-uri sqlite:///mlruns/mlflow.db` shows a run.
 _MLFLOW = "http://127.0.0.1:5000/#/experiments"
@@ -124,10 +124,10 @@ def _spent(root: Path, method: str, phase: str) -> dict[str, float | None]:
     """The phase's ledger totals; a project without a store has never called a model."""
     if not (root / ".cache" / "store.sqlite").is_file():
         return {}
-    from luthier.workbench import Workbench
+    from luthier.context import StageContext
 
-    with Workbench(phase, method, root=root) as bench:
-        return ledger_totals(bench.ledger.totals())
+    with StageContext(phase, method, root=root) as context:
+        return ledger_totals(context.ledger.totals())
 
 
 def _row(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from luthier.lineage import ensure_store
+from luthier.lineage.sources import find_root
 from luthier.processes import end_group
-from luthier.revision import find_root
 from luthier.stopping import started
 
 HOST = "127.0.0.1"

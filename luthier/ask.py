@@ -11,23 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from luthier.context import CACHE, StageContext, spec_of
 from luthier.errors import InputError
-from luthier.evaluation import Result, evaluate
-from luthier.execute import Job, execute
+from luthier.evaluation.evaluate import Result, evaluate
 from luthier.execution import Execution
+from luthier.executors.execute import Job, execute
 from luthier.generator import ConstantGenerator, Generator
-from luthier.harness import parse
-from luthier.harnesses.configurations import pool, select
-from luthier.harnesses.task_programs import program_for
+from luthier.harnesses import parse
+from luthier.harnesses.pool.configurations import pool, select
+from luthier.harnesses.pool.task_programs import program_for
 from luthier.lineage import CANDIDATE, CHAMPION, find, weights_of
 from luthier.lineage.checkpoint import Checkpoint
 from luthier.methods import mas_architect
 from luthier.question import Question, read_questions
 from luthier.reading import read_text
-from luthier.targets.checkpoints import open_checkpoint
+from luthier.targets.support.checkpoints import open_checkpoint
 from luthier.task import Score
 from luthier.tasks import open_task
-from luthier.workbench import CACHE, Workbench, spec_of
 
 POOL, SEARCH, PROGRAM = "pool:", "search:", "program"
 SEARCH_FOLDER = Path("data/search")
@@ -79,12 +79,12 @@ def questions_in(path: Path) -> list[Question]:
 
 
 def ask(
-    bench: Workbench, writer: str, questions: Sequence[Question], say: Callable[[str], None] = lambda line: None
+    context: StageContext, writer: str, questions: Sequence[Question], say: Callable[[str], None] = lambda line: None
 ) -> Asked:
     """Have a harness written for each question and run it.
 
     Args:
-        bench: Opened for `ask`, with the method whose generator writes.
+        context: Opened for `ask`, with the method whose generator writes.
         writer: "" for the method's champion (else its candidate), "METHOD@ALIAS", "METHOD/PHASE" or a model id for a
             checkpoint, "search:METHOD" or "search:METHOD/SEED" for what a search found, "pool:NAME" for a hand-written
             configuration, "program" for the program that searches start from.
@@ -95,23 +95,23 @@ def ask(
         InputError: there is no such writer, or its files are gone; near names are listed.
         TargetError: the machine failed. BudgetExhausted: the budget ended.
     """
-    name, generator = _writer(bench, writer, say)
-    meter = bench.meter("target", "use")
+    name, generator = _writer(context, writer, say)
+    meter = context.meter("target", "use")
 
     def run(jobs: Sequence[Job]) -> list[Execution]:
-        return execute(jobs, _scorer(bench), meter, bench.limits, width=bench.params.profile.grid.width)
+        return execute(jobs, _scorer(context), meter, context.limits, width=context.params.profile.grid.width)
 
-    results = evaluate(generator, questions, run, bench.params.ask.seed)
+    results = evaluate(generator, questions, run, context.params.ask.seed)
     return Asked(name, tuple(results), tuple(bool(question.reference) for question in questions))
 
 
-def _scorer(bench: Workbench) -> Callable[[Question, str], Score]:
+def _scorer(context: StageContext) -> Callable[[Question, str], Score]:
     """Each question by its own task; what has no reference cannot be scored and gets a 0 that is never shown."""
 
     def score(question: Question, answer: str) -> Score:
         if not question.reference:
             return Score(0.0, "no reference, so not scored")
-        task = bench.task if question.task == bench.params.ask.task.name else open_task(question.task)
+        task = context.task if question.task == context.params.ask.task.name else open_task(question.task)
         return task.score(question, answer)
 
     return score
@@ -120,55 +120,55 @@ def _scorer(bench: Workbench) -> Callable[[Question, str], Score]:
 # --- who writes ------------------------------------------------------------------------------------------------
 
 
-def _writer(bench: Workbench, writer: str, say: Callable[[str], None]) -> tuple[str, Generator]:
+def _writer(context: StageContext, writer: str, say: Callable[[str], None]) -> tuple[str, Generator]:
     if writer.startswith(POOL):
         name = writer.removeprefix(POOL)
         (configuration,) = select([name])
         assert configuration.harness is not None, "`select` refuses what has no graph"
         return f"{name}, a configuration of the pool", ConstantGenerator(name, configuration.harness)
     if writer == PROGRAM:
-        program = program_for(bench.params.ask.task.name)
-        return f"the hand-written program of {bench.params.ask.task.name}", ConstantGenerator(PROGRAM, program)
+        program = program_for(context.params.ask.task.name)
+        return f"the hand-written program of {context.params.ask.task.name}", ConstantGenerator(PROGRAM, program)
     if writer.startswith(SEARCH):
-        return _searched(bench, writer.removeprefix(SEARCH))
+        return _searched(context, writer.removeprefix(SEARCH))
     if writer in {item.name for item in pool()}:
         raise InputError(f"{writer!r} is a configuration of the pool", where="--with", fix=f"write {POOL}{writer}")
-    checkpoint = find(writer, root=bench.root) if writer else _best(bench, say)
-    return _trained(bench, checkpoint, say)
+    checkpoint = find(writer, root=context.root) if writer else _best(context, say)
+    return _trained(context, checkpoint, say)
 
 
-def _best(bench: Workbench, say: Callable[[str], None]) -> Checkpoint:
+def _best(context: StageContext, say: Callable[[str], None]) -> Checkpoint:
     """The champion; before there is one, the candidate."""
     problem: InputError | None = None
     for alias in (CHAMPION, CANDIDATE):
         try:
-            found = find(f"{bench.method}@{alias}", root=bench.root)
+            found = find(f"{context.method}@{alias}", root=context.root)
         except InputError as error:
             problem = error
             continue
         if alias != CHAMPION:
-            say(f"ask: {bench.method} has no champion yet, so its {alias} answers")
+            say(f"ask: {context.method} has no champion yet, so its {alias} answers")
         return found
     raise InputError(
-        f"nothing was trained yet for {bench.method}",
+        f"nothing was trained yet for {context.method}",
         where="mlruns",
         fix=f"run `make run`, or ask a configuration of the pool: --with {POOL}direct",
     ) from problem
 
 
-def _trained(bench: Workbench, checkpoint: Checkpoint, say: Callable[[str], None]) -> tuple[str, Generator]:
-    folder = weights_of(checkpoint, bench.root)
+def _trained(context: StageContext, checkpoint: Checkpoint, say: Callable[[str], None]) -> tuple[str, Generator]:
+    folder = weights_of(checkpoint, context.root)
     name = f"{checkpoint.method}/{checkpoint.phase}"
     say(f"ask: opening {name} ({checkpoint.model_id})")
-    target = bench.adopt(open_checkpoint(folder, spec_of(bench.params.profile.target), bench.root / CACHE))
-    meter = bench.meter("generator", "use", target=target)
-    max_tokens = bench.params.method(bench.method).generator.max_tokens
+    target = context.adopt(open_checkpoint(folder, spec_of(context.params.profile.target), context.root / CACHE))
+    meter = context.meter("generator", "use", target=target)
+    max_tokens = context.params.method(context.method).generator.max_tokens
     return name, mas_architect.trained_generator(checkpoint.phase, meter, max_tokens)
 
 
-def _searched(bench: Workbench, name: str) -> tuple[str, Generator]:
+def _searched(context: StageContext, name: str) -> tuple[str, Generator]:
     method, _, seed = name.partition("/")
-    folder = bench.root / SEARCH_FOLDER
+    folder = context.root / SEARCH_FOLDER
     found = sorted(path.parent.relative_to(folder).as_posix() for path in folder.glob("*/*/program.txt"))
     chosen = [item for item in found if item == name or (not seed and item.startswith(f"{method}/"))]
     if not chosen:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 from luthier.errors import BudgetExhausted, InputError, LuthierError
 
 if TYPE_CHECKING:
-    from luthier.harnesses.graph import GraphHarness
-    from luthier.store import Store
+    from luthier.harnesses.graph.harness import GraphHarness
+    from luthier.ledger.store import Store
 
 GENERATED = 170
 """Questions of a split that `tasks validate` draws where there is no end of them."""
@@ -178,8 +178,8 @@ def _ask(arguments: argparse.Namespace) -> int:
     import json
 
     from luthier.ask import ask, questions_in, questions_of
+    from luthier.context import StageContext
     from luthier.report.transcript import transcript, transcript_row
-    from luthier.workbench import Workbench
 
     texts = [text for text in arguments.question if text != "-"]
     if "-" in arguments.question:
@@ -187,11 +187,11 @@ def _ask(arguments: argparse.Namespace) -> int:
     questions = questions_in(arguments.file) if arguments.file else []
     if texts or not questions:
         questions += questions_of(texts)
-    with Workbench("ask", arguments.method) as bench:
-        bench.method = bench.method or bench.params.ask.methods[0]
-        bench.params.method(bench.method)
-        asked = ask(bench, arguments.writer, questions, say=lambda line: print(line, file=sys.stderr))
-        prices = bench.price_tags()
+    with StageContext("ask", arguments.method) as context:
+        context.method = context.method or context.params.ask.methods[0]
+        context.params.method(context.method)
+        asked = ask(context, arguments.writer, questions, say=lambda line: print(line, file=sys.stderr))
+        prices = context.price_tags()
     for place, (question, result, scored) in enumerate(zip(questions, asked.results, asked.scored, strict=True)):
         if arguments.json:
             row = transcript_row(question.text, result, prices, scored=scored)
@@ -234,7 +234,7 @@ def _tasks_validate(arguments: argparse.Namespace) -> int:
 
 
 def _pool_list(_: argparse.Namespace) -> int:
-    from luthier.harnesses.configurations import pool
+    from luthier.harnesses.pool.configurations import pool
 
     for item in pool():
         calls = f"needs {item.needs}" if item.needs else f"{item.calls_min}-{item.calls_max} calls"
@@ -243,7 +243,7 @@ def _pool_list(_: argparse.Namespace) -> int:
 
 
 def _graph(path: Path) -> GraphHarness:
-    from luthier.harnesses.graph import GraphHarness
+    from luthier.harnesses.graph.harness import GraphHarness
     from luthier.reading import read_text
 
     return GraphHarness.parse(read_text(path, what="the graph", fix="correct the path"))
@@ -252,7 +252,7 @@ def _graph(path: Path) -> GraphHarness:
 def _graph_check(arguments: argparse.Namespace) -> int:
     import json
 
-    from luthier.harnesses.graph_json import to_json
+    from luthier.harnesses.graph.json_form import to_json
 
     graph = _graph(arguments.file)
     print(json.dumps(to_json(graph), ensure_ascii=False, indent=2) if arguments.json else graph.text)
@@ -261,7 +261,7 @@ def _graph_check(arguments: argparse.Namespace) -> int:
 
 def _graph_draw(arguments: argparse.Namespace) -> int:
     from luthier.files import write_atomically
-    from luthier.harnesses.picture import to_mermaid, to_svg
+    from luthier.harnesses.graph.picture import to_mermaid, to_svg
 
     if arguments.out.suffix not in (".svg", ".mmd"):
         raise InputError(
@@ -293,12 +293,12 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from luthier.contender import read_contenders
-    from luthier.contest import compare
+    from luthier.evaluation.compare import compare
+    from luthier.evaluation.method_run import read_contenders
     from luthier.files import write_atomically
     from luthier.question import read_questions
-    from luthier.report.comparison_page import render_comparison
-    from luthier.report.comparison_summary import lines
+    from luthier.report.comparison.page import render_comparison
+    from luthier.report.comparison.summary import lines
 
     for folder in arguments.folder:
         if not folder.is_dir():
@@ -315,7 +315,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _ledger(arguments: argparse.Namespace) -> int:
-    from luthier.ledger import Ledger
+    from luthier.ledger.ledger import Ledger
 
     ledger = Ledger(_open_store(), run="luthier ledger")
     if arguments.write_off:
@@ -330,7 +330,7 @@ def _ledger(arguments: argparse.Namespace) -> int:
 
 
 def _repair(_: argparse.Namespace) -> int:
-    from luthier.repair import repair
+    from luthier.ledger.repair import repair
 
     repaired = repair(_store_path())
     print(f"{repaired.dropped} corrupted rows dropped")
@@ -342,7 +342,7 @@ def _repair(_: argparse.Namespace) -> int:
 
 
 def _open_store() -> Store:
-    from luthier.store import Store
+    from luthier.ledger.store import Store
 
     return Store(_store_path())
 

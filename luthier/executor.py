@@ -6,7 +6,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from luthier.errors import InputError
 from luthier.execution import Limits, Outcome, Step
 from luthier.harness import Harness
 from luthier.question import Question
@@ -42,24 +41,3 @@ class Executor(Protocol):
     def start(self, harness: Harness, question: Question, limits: Limits, seed: int) -> Run:
         """Begin a run. Equal arguments give equal requests."""
         ...
-
-
-def executor_for(kind: str) -> Executor:
-    """The executor of a harness kind.
-
-    Raises:
-        InputError: the kind has no executor.
-    """
-    if kind == "prompt":
-        from luthier.executors.prompt import PromptExecutor
-
-        return PromptExecutor()
-    if kind == "graph":
-        from luthier.executors.graph import GraphExecutor
-
-        return GraphExecutor()
-    if kind == "program":
-        from luthier.executors.program import ProgramExecutor
-
-        return ProgramExecutor()
-    raise InputError(f"harness kind {kind!r} has no executor", fix="use one of: prompt, graph, program")

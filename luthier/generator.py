@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from luthier.harness import Harness
-from luthier.meter import Meter
+from luthier.ledger.meter import Meter
 from luthier.question import Question
 from luthier.target import Failure, Request, Usage
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, runtime_checkable
 
-from luthier.errors import InputError
-
 HarnessKind = Literal["prompt", "program", "graph", "code", "hooks"]
 
 
@@ -25,25 +23,3 @@ class Harness(Protocol):
     def text(self) -> str: ...
     @property
     def digest(self) -> str: ...
-
-
-def parse(kind: str, text: str) -> Harness:
-    """Parse and validate a harness text.
-
-    Raises:
-        HarnessError: the text breaks a rule; rule, line, field and fix are named.
-        InputError: the kind is unknown.
-    """
-    if kind == "prompt":
-        from luthier.harnesses.prompt import PromptHarness
-
-        return PromptHarness.parse(text)
-    if kind == "graph":
-        from luthier.harnesses.graph import GraphHarness
-
-        return GraphHarness.parse(text)
-    if kind == "program":
-        from luthier.harnesses.program import ProgramHarness
-
-        return ProgramHarness.parse(text)
-    raise InputError(f"harness kind {kind!r} is unknown", fix="use one of: prompt, graph, program")

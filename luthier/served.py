@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from luthier.ask import ask, questions_of
+from luthier.context import StageContext
 from luthier.errors import InputError
 from luthier.lineage import find, weights_of
-from luthier.revision import find_root
-from luthier.workbench import Workbench
+from luthier.lineage.sources import find_root
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -55,8 +55,8 @@ class ServedCheckpoint:
         from pandas import DataFrame
 
         questions = questions_of(_texts(model_input))
-        with Workbench("ask", self.method, root=self.root) as bench:
-            results = ask(bench, self.model_id, questions).results
+        with StageContext("ask", self.method, root=self.root) as context:
+            results = ask(context, self.model_id, questions).results
         rows = [
             {
                 COLUMN: question.text,

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Final
 
 from luthier.errors import StoreError
-from luthier.owners import is_alive, owner_of
+from luthier.process_owner import is_alive, owner_of
 
 STOP_FILE = Path(".cache/stop")
 STOPPED: Final = 3

@@ -11,8 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from luthier.budget import Amount
-from luthier.contender import (
+from luthier.context import StageContext
+from luthier.errors import InputError
+from luthier.evaluation.compare import compare
+from luthier.evaluation.evaluate import Result, parsed
+from luthier.evaluation.method_run import (
     Allowance,
     Contender,
     Kind,
@@ -24,23 +27,20 @@ from luthier.contender import (
     unit_label,
     write_contender,
 )
-from luthier.contest import compare
-from luthier.errors import InputError
-from luthier.evaluation import Result, parsed
-from luthier.execute import Job
+from luthier.evaluation.spending import read_bill
 from luthier.execution import Execution
+from luthier.executors.execute import Job
 from luthier.files import read_rows_as, write_atomically, write_json
-from luthier.harnesses.task_programs import program_for
+from luthier.harnesses.pool.task_programs import program_for
+from luthier.ledger.budget import Amount
 from luthier.methods import card
-from luthier.params import TargetParams
 from luthier.question import read_questions
 from luthier.reading import read_json
-from luthier.report.comparison_page import render_comparison
-from luthier.report.comparison_summary import lines, table
-from luthier.report.tables import contender_label
-from luthier.spending import read_bill
+from luthier.report.comparison.page import render_comparison
+from luthier.report.comparison.summary import lines, table
+from luthier.report.html.tables import contender_label
+from luthier.settings.load import TargetParams
 from luthier.target import Target, Usage
-from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
 from stages.places import COMPARE as OUT
 from stages.places import QUESTIONS, SEARCH
@@ -61,16 +61,16 @@ SCOPE = (
 """What everyone may edit and read: searches edit the task's program, learned methods write a graph for a question."""
 
 
-def work(bench: Workbench, options: Options) -> None:
+def work(context: StageContext, options: Options) -> None:
     """Write data/compare/{contenders, table.json} and reports/comparison.html."""
-    asked, settings = bench.params.ask, bench.params.profile.compare
+    asked, settings = context.params.ask, context.params.profile.compare
     print(
         f"compare: {', '.join([*asked.methods, *asked.searches])}; seeds {', '.join(map(str, settings.seeds))};"
         f" budgets {', '.join(f'{budget:g}' for budget in settings.budgets)} {settings.unit}"
     )
     if options.dry_run:
         return
-    stage = Stage(bench)
+    stage = Stage(context)
     contenders = [*stage.fixed(), *([stage.start()] if asked.searches else [])]
     for method in asked.methods:
         for seed in settings.seeds:
@@ -93,22 +93,22 @@ class Stage:
     """Builds contenders out of the files of the stages before, and runs what has not run yet.
 
     Args:
-        bench: Of the stage.
+        context: Of the stage.
     """
 
-    def __init__(self, bench: Workbench) -> None:
-        self._bench, self._settings = bench, bench.params.profile.compare
+    def __init__(self, context: StageContext) -> None:
+        self._bench, self._settings = context, context.params.profile.compare
         if not self._settings.budgets:
             raise InputError(
                 "field compare.budgets: empty, so there is no equal total budget",
-                where=f"profiles/{bench.params.ask.profile}.yaml",
+                where=f"profiles/{context.params.ask.profile}.yaml",
                 fix=f"name total budgets in the unit {self._settings.unit}",
             )
-        self.questions = read_questions(QUESTIONS / "test.jsonl") + read_held_out(bench)
+        self.questions = read_questions(QUESTIONS / "test.jsonl") + read_held_out(context)
         self._families = {question.id: question.family for question in self.questions}
         self._trained = {question.family for question in read_questions(QUESTIONS / "train.jsonl")}
-        self._home = bench.target.fingerprint
-        tags = bench.price_tags()
+        self._home = context.target.fingerprint
+        tags = context.price_tags()
         self._target_price = tags["target"].price
 
     def fixed(self) -> list[Contender]:

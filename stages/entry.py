@@ -1,4 +1,4 @@
-"""What every stage's command line shares: options, the workbench, `--dry-run`, and one clear message on failure."""
+"""What every stage's command line shares: options, the context, `--dry-run`, and one clear message on failure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from luthier.context import StageContext
 from luthier.errors import BudgetExhausted, LuthierError, TargetError
 from luthier.experiment import share_cache
 from luthier.stopping import STOPPED, StopRequested, StopSignal
-from luthier.workbench import Workbench
 
 __all__ = ["INTERRUPTED", "STOPPED", "TRY_AGAIN", "Options", "run_stage"]
 
@@ -33,14 +33,14 @@ class Options:
 
 def run_stage(
     name: str,
-    work: Callable[[Workbench, Options], None],
+    work: Callable[[StageContext, Options], None],
     argv: Sequence[str] | None = None,
     *,
     per_method: bool = False,
     searches: bool = False,
     trains: bool = False,
 ) -> int:
-    """Parse the command line, open the workbench, do the work; the exit status.
+    """Parse the command line, open the context, do the work; the exit status.
 
     `per_method`: the command line names a method; one that learns, or with `searches` one that searches.
     `trains`: a whole checkpoint is a success even when a stop was asked for meanwhile, because DVC would delete it
@@ -61,10 +61,10 @@ def run_stage(
         with StopSignal() as stop:
             stop.check()
             share_cache(Path("."))
-            with Workbench(name, options.method, stop=stop) as bench:
+            with StageContext(name, options.method, stop=stop) as context:
                 if per_method:
-                    (bench.params.searching if searches else bench.params.method)(options.method)
-                work(bench, options)
+                    (context.params.searching if searches else context.params.method)(options.method)
+                work(context, options)
             if not trains:
                 stop.check()
             stop.pass_on()

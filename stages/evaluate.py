@@ -12,10 +12,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from luthier.budget import Forecast
-from luthier.comparison import mean_interval
+from luthier.context import CACHE, StageContext, spec_of
 from luthier.errors import InputError
-from luthier.evaluation import (
+from luthier.evaluation.evaluate import (
     Result,
     Run,
     compositions,
@@ -28,23 +27,24 @@ from luthier.evaluation import (
     scores_of,
     standing,
 )
-from luthier.execute import Job, forecast_executions, require_results
+from luthier.evaluation.spending import milestones
+from luthier.evaluation.statistics import mean_interval
 from luthier.execution import Execution
+from luthier.executors.execute import Job, forecast_executions, require_results
 from luthier.files import read_rows_as, write_json, write_rows
 from luthier.generator import ConstantGenerator, Generator, RandomGenerator
-from luthier.harnesses.configurations import Configuration
-from luthier.harnesses.random_graph import random_graph
-from luthier.ledger import Account
+from luthier.harnesses.pool.configurations import Configuration
+from luthier.harnesses.pool.random_graph import random_graph
+from luthier.ledger.budget import Forecast
+from luthier.ledger.ledger import Account
 from luthier.methods import mas_architect
 from luthier.question import Question, read_questions
 from luthier.reading import read_object, shaped
-from luthier.spending import milestones
 from luthier.target import Target, Usage
-from luthier.targets.checkpoints import open_checkpoint
+from luthier.targets.support.checkpoints import open_checkpoint
 from luthier.training.forecast import Outlook, count_tokens
 from luthier.training.policy_gradient import KEPT
 from luthier.training.record import base_folder
-from luthier.workbench import CACHE, Workbench, spec_of
 from stages.entry import Options, run_stage
 from stages.grid import configurations
 from stages.places import EVALUATE as OUT
@@ -65,58 +65,58 @@ PAIRS = (
 )
 
 
-def work(bench: Workbench, options: Options) -> None:
+def work(context: StageContext, options: Options) -> None:
     """Write data/evaluate/<method>/{executions.jsonl, held_out.jsonl, scores.json} and the method's bill."""
     test = read_questions(QUESTIONS / "test.jsonl")
     validation = read_questions(QUESTIONS / "validation.jsonl")
-    pool = configurations(bench)
+    pool = configurations(context)
     print(f"evaluate: {len(test)} test questions x ({len(pool)} configurations, random graph, sft, reinforce)")
     if options.dry_run:
-        print(forecast(bench, test, validation, pool).render())
+        print(forecast(context, test, validation, pool).render())
         return
-    bench.check_prices("target", "generator")
+    context.check_prices("target", "generator")
     best = _best_fixed([item.name for item in pool])
-    run = _runner(bench, "test", "test")
-    fixed = {item.name: _evaluate(_constant(item), test, run, bench.params.ask.seed) for item in pool}
+    run = _runner(context, "test", "test")
+    fixed = {item.name: _evaluate(_constant(item), test, run, context.params.ask.seed) for item in pool}
     results = {
         "target_alone": _renamed("target_alone", fixed[ALONE]),
         "best_fixed": _renamed("best_fixed", fixed[best]),
-        "random_graph": _evaluate(_random(bench), test, run, bench.params.ask.seed),
+        "random_graph": _evaluate(_random(context), test, run, context.params.ask.seed),
     }
-    held_out = read_held_out(bench)
+    held_out = read_held_out(context)
     constants = {"target_alone": ALONE, "best_fixed": best}
     unseen = {
-        name: _renamed(name, _evaluate(_constant(item), held_out, run, bench.params.ask.seed))
+        name: _renamed(name, _evaluate(_constant(item), held_out, run, context.params.ask.seed))
         for name, chosen in constants.items()
         for item in pool
         if item.name == chosen
     }
     scores: dict[str, Any] = {
-        "method": bench.method,
-        "seed": bench.params.ask.seed,
-        "target": bench.target.fingerprint,
+        "method": context.method,
+        "seed": context.params.ask.seed,
+        "target": context.target.fingerprint,
         "best_fixed_configuration": best,
         "validation": {},
     }
-    for phase, folder in checkpoints(bench).items():
-        target = bench.adopt(open_checkpoint(folder, spec_of(bench.params.profile.target), CACHE))
-        generator = _checkpoint(bench, phase, target, "test", "test")
-        results[phase] = _evaluate(generator, test, run, bench.params.ask.seed)
-        unseen[phase] = _evaluate(generator, held_out, run, bench.params.ask.seed)
-        chooser = _checkpoint(bench, phase, target, "train", "validation")
-        chosen = _evaluate(chooser, validation, _runner(bench, "train", "validation"), bench.params.ask.seed)
-        scores["validation"][phase] = asdict(standing(phase, chosen, bench.params.profile.evaluate.resamples))
-    _summarise(bench, scores, results, [row for rows in fixed.values() for row in rows], fixed)
+    for phase, folder in checkpoints(context).items():
+        target = context.adopt(open_checkpoint(folder, spec_of(context.params.profile.target), CACHE))
+        generator = _checkpoint(context, phase, target, "test", "test")
+        results[phase] = _evaluate(generator, test, run, context.params.ask.seed)
+        unseen[phase] = _evaluate(generator, held_out, run, context.params.ask.seed)
+        chooser = _checkpoint(context, phase, target, "train", "validation")
+        chosen = _evaluate(chooser, validation, _runner(context, "train", "validation"), context.params.ask.seed)
+        scores["validation"][phase] = asdict(standing(phase, chosen, context.params.profile.evaluate.resamples))
+    _summarise(context, scores, results, [row for rows in fixed.values() for row in rows], fixed)
     if held_out:
-        resamples = bench.params.profile.evaluate.resamples
+        resamples = context.params.profile.evaluate.resamples
         scores["held_out"] = {name: asdict(standing(name, rows, resamples)) for name, rows in unseen.items()}
     for name, groups in (("executions", results), ("held_out", unseen)):
         rows = [row.to_row() for group in groups.values() for row in group]
-        write_rows(OUT / bench.method / f"{name}.jsonl", rows)
-    write_json(OUT / bench.method / "scores.json", scores)
-    bill = milestones(bench, bench.params.method(bench.method).reinforce.milestones)
-    write_json(SPENDING / f"{bench.method}.json", [asdict(item.repeatable()) for item in bill])
-    write_json(PAID / f"{bench.method}.json", [asdict(item) for item in bill])
+        write_rows(OUT / context.method / f"{name}.jsonl", rows)
+    write_json(OUT / context.method / "scores.json", scores)
+    bill = milestones(context, context.params.method(context.method).reinforce.milestones)
+    write_json(SPENDING / f"{context.method}.json", [asdict(item.repeatable()) for item in bill])
+    write_json(PAID / f"{context.method}.json", [asdict(item) for item in bill])
     for name, table in scores["test"].items():
         pooled = table["pooled"]
         print(
@@ -132,46 +132,46 @@ def _evaluate(generator: Generator, questions: Sequence[Question], run: Run, see
 
 
 def forecast(
-    bench: Workbench, test: Sequence[Question], validation: Sequence[Question], pool: Sequence[Configuration]
+    context: StageContext, test: Sequence[Question], validation: Sequence[Question], pool: Sequence[Configuration]
 ) -> Forecast:
     """What scoring costs: the pool and random graphs as `grid` forecasts them, the checkpoints as they may write."""
-    seed, held_out = bench.params.ask.seed, read_held_out(bench)
+    seed, held_out = context.params.ask.seed, read_held_out(context)
     best = _best_fixed([item.name for item in pool])
-    random = _random(bench)
+    random = _random(context)
     written = zip(test, random.propose(test), strict=True)
     jobs = [
         *grid_jobs(test, pool, seed),
         *grid_jobs(held_out, [item for name in (ALONE, best) for item in pool if item.name == name], seed),
         *(Job(parsed(random.kind, proposal.text), question, seed) for question, proposal in written),
     ]
-    method = bench.params.method(bench.method)
+    method = context.params.method(context.method)
     base = base_folder(method.generator.model, CACHE)
     asked = [mas_architect.generator_prompt(question.text) for question in (*test, *held_out, *validation)]
-    count = len(checkpoints(bench)) * len(asked)
-    read = len(checkpoints(bench)) * sum(count_tokens(base, asked))
-    outlook = Outlook(bench.ledger, "evaluate")
+    count = len(checkpoints(context)) * len(asked)
+    read = len(checkpoints(context)) * sum(count_tokens(base, asked))
+    outlook = Outlook(context.ledger, "evaluate")
     return (
-        forecast_executions(jobs, bench.meter("target", "test", split="test"), bench.limits)
+        forecast_executions(jobs, context.meter("target", "test", split="test"), context.limits)
         + outlook.writing(Usage(count, read, count * method.generator.max_tokens))
-        + outlook.executions(count, bench.limits)
+        + outlook.executions(count, context.limits)
     )
 
 
-def checkpoints(bench: Workbench) -> dict[str, Path]:
+def checkpoints(context: StageContext) -> dict[str, Path]:
     """The folders of a method's checkpoints by contender name, in the order of their training."""
-    settings, folder = bench.params.method(bench.method).reinforce, REINFORCE / bench.method
+    settings, folder = context.params.method(context.method).reinforce, REINFORCE / context.method
     steps = {f"reinforce_{step}": folder / KEPT / str(step) for step in settings.milestones}
-    return {"sft": SFT / bench.method, **steps, "reinforce": folder}
+    return {"sft": SFT / context.method, **steps, "reinforce": folder}
 
 
 def _summarise(
-    bench: Workbench,
+    context: StageContext,
     scores: dict[str, Any],
     results: dict[str, list[Result]],
     pooled: Sequence[Result],
     fixed: dict[str, list[Result]],
 ) -> None:
-    resamples = bench.params.profile.evaluate.resamples
+    resamples = context.params.profile.evaluate.resamples
     scores["test"] = {name: asdict(standing(name, rows, resamples)) for name, rows in results.items()}
     oracle = oracle_scores(pooled)
     scores["oracle_over_pool"] = {
@@ -184,7 +184,7 @@ def _summarise(
         f"{ours}_minus_{theirs}": asdict(difference(results[ours], results[theirs], resamples))
         for ours, theirs in PAIRS
     }
-    taught = set(read_rows_as(TEACH / bench.method / "rows.jsonl", lambda row: str(row["harness"])))
+    taught = set(read_rows_as(TEACH / context.method / "rows.jsonl", lambda row: str(row["harness"])))
     for phase in ("sft", "reinforce"):
         found = compositions(results[phase], taught)
         scores.setdefault("compositions", {})[phase] = [asdict(item) for item in found]
@@ -207,11 +207,11 @@ def _best_fixed(names: Sequence[str]) -> str:
     return best
 
 
-def _runner(bench: Workbench, account: Account, split: str) -> Run:
-    meter = bench.meter("target", account, split=split)
+def _runner(context: StageContext, account: Account, split: str) -> Run:
+    meter = context.meter("target", account, split=split)
 
     def run(jobs: Sequence[Job]) -> list[Execution]:
-        return bench.execute(jobs, meter, f"evaluate {split}", quiet=True)
+        return context.execute(jobs, meter, f"evaluate {split}", quiet=True)
 
     return run
 
@@ -221,13 +221,13 @@ def _constant(item: Configuration) -> Generator:
     return ConstantGenerator(item.name, item.harness)
 
 
-def _random(bench: Workbench) -> Generator:
-    return RandomGenerator("random_graph", "graph", random_graph, bench.params.ask.seed)
+def _random(context: StageContext) -> Generator:
+    return RandomGenerator("random_graph", "graph", random_graph, context.params.ask.seed)
 
 
-def _checkpoint(bench: Workbench, phase: str, target: Target, account: Account, split: str) -> Generator:
-    meter = bench.meter("generator", account, split=split, target=target)
-    return mas_architect.trained_generator(phase, meter, bench.params.method(bench.method).generator.max_tokens)
+def _checkpoint(context: StageContext, phase: str, target: Target, account: Account, split: str) -> Generator:
+    meter = context.meter("generator", account, split=split, target=target)
+    return mas_architect.trained_generator(phase, meter, context.params.method(context.method).generator.max_tokens)
 
 
 def _renamed(name: str, results: Sequence[Result]) -> list[Result]:

@@ -6,37 +6,37 @@ on the validation rows alone.
 
 from __future__ import annotations
 
-from luthier.evaluation import grid_jobs, grid_summary
-from luthier.execute import forecast_executions
+from luthier.context import StageContext
+from luthier.evaluation.evaluate import grid_jobs, grid_summary
+from luthier.executors.execute import forecast_executions
 from luthier.files import write_json, write_rows
-from luthier.harnesses.configurations import Configuration, cheapest_general, select
+from luthier.harnesses.pool.configurations import Configuration, cheapest_general, select
 from luthier.question import read_questions
 from luthier.task import Published
-from luthier.workbench import Workbench
 from stages.entry import Options, run_stage
 from stages.places import GRID as OUT
 from stages.places import QUESTIONS
 
 
-def work(bench: Workbench, options: Options) -> None:
+def work(context: StageContext, options: Options) -> None:
     """Write data/grid/executions.jsonl and summary.json."""
-    settings = bench.params.profile.grid
-    pool = configurations(bench)
+    settings = context.params.profile.grid
+    pool = configurations(context)
     if [item.name for item in pool] != settings.configurations:
         print(
-            f"grid: the profile's configurations use tools of the mixed suite; for task {bench.task.name} these general"
-            f" ones of the pool run instead: {', '.join(item.name for item in pool)}"
+            f"grid: the profile's configurations use tools of the mixed suite; for task {context.task.name} these"
+            f" general ones of the pool run instead: {', '.join(item.name for item in pool)}"
         )
     rows = []
     for split, count in (("train", settings.train), ("validation", settings.validation)):
         questions = read_questions(QUESTIONS / f"{split}.jsonl")[:count]
-        jobs = grid_jobs(questions, pool, bench.params.ask.seed)
-        meter = bench.meter("target", "data", split=split)
+        jobs = grid_jobs(questions, pool, context.params.ask.seed)
+        meter = context.meter("target", "data", split=split)
         print(f"grid: {split}, {len(questions)} questions x {len(pool)} configurations = {len(jobs)} executions")
         if options.dry_run:
-            print(forecast_executions(jobs, meter, bench.limits).render())
+            print(forecast_executions(jobs, meter, context.limits).render())
             continue
-        executions = bench.execute(jobs, meter, f"grid {split}")
+        executions = context.execute(jobs, meter, f"grid {split}")
         for index, execution in enumerate(executions):
             question, configuration = questions[index // len(pool)], pool[index % len(pool)]
             head = {"configuration": configuration.name, "split": split, "family": question.family}
@@ -46,12 +46,12 @@ def work(bench: Workbench, options: Options) -> None:
         write_rows(OUT / "executions.jsonl", rows)
 
 
-def configurations(bench: Workbench) -> tuple[Configuration, ...]:
+def configurations(context: StageContext) -> tuple[Configuration, ...]:
     """Those of the profile; for a task of published rows as many general ones, where the profile's need suite tools."""
-    named = select(bench.params.profile.grid.configurations)
-    if not isinstance(bench.task, Published) or all(item.general for item in named):
+    named = select(context.params.profile.grid.configurations)
+    if not isinstance(context.task, Published) or all(item.general for item in named):
         return named
-    return cheapest_general(len(named), bench.limits.calls)
+    return cheapest_general(len(named), context.limits.calls)
 
 
 if __name__ == "__main__":

@@ -5,69 +5,69 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from luthier.budget import Forecast
-from luthier.execute import Job
+from luthier.context import CACHE, StageContext
 from luthier.execution import Execution
+from luthier.executors.execute import Job
 from luthier.files import digest_file, digest_text
+from luthier.ledger.budget import Forecast
 from luthier.methods import mas_architect
-from luthier.params import PRICE_FIELDS
 from luthier.question import Question, read_questions
 from luthier.rewards.tiered import TieredReward
+from luthier.settings.load import PRICE_FIELDS
 from luthier.target import Usage
 from luthier.training import checkpoint, policy_gradient
 from luthier.training.forecast import WRITTEN, Outlook, count_tokens
 from luthier.training.record import base_folder, progress_line
 from luthier.training.resume import held
-from luthier.workbench import CACHE, Workbench
 from stages.entry import Options, run_stage
 from stages.places import QUESTIONS, SFT
 from stages.places import REINFORCE as OUT
 
 
-def work(bench: Workbench, options: Options) -> None:
+def work(context: StageContext, options: Options) -> None:
     """Write models/reinforce/<method>/."""
-    method = bench.params.method(bench.method)
-    settings, seed = method.reinforce, bench.params.ask.seed
+    method = context.params.method(context.method)
+    settings, seed = method.reinforce, context.params.ask.seed
     source = QUESTIONS / "train.jsonl"
     questions = {question.id: question for question in read_questions(source)}
     print(f"reinforce: {settings.steps} steps of {settings.questions} questions x {settings.samples} samples")
     if options.dry_run:
-        print(forecast(bench, list(questions.values())).render())
+        print(forecast(context, list(questions.values())).render())
         return
-    bench.check_prices("target", "generator", "trained")
-    base = SFT / bench.method
-    inputs = {"questions": digest_file(source), "base": checkpoint.digest(base), "target": bench.target.fingerprint}
+    context.check_prices("target", "generator", "trained")
+    base = SFT / context.method
+    inputs = {"questions": digest_file(source), "base": checkpoint.digest(base), "target": context.target.fingerprint}
     facts = method.model_dump_json(exclude={"generator": set(PRICE_FIELDS)})  # a price decides no result
     identity = digest_text(f"reinforce {inputs} {facts} {seed}")[:16]
     scratch = CACHE / "training" / f"reinforce-{identity}"
-    record = {"phase": "reinforce", "method": bench.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
+    record = {"phase": "reinforce", "method": context.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
 
     def run(jobs: Sequence[Job], scope: str) -> list[Execution]:
-        meter = bench.meter("target", "train", split="train", scope=scope)
-        return bench.execute(jobs, meter, "reinforce", quiet=True)
+        meter = context.meter("target", "train", split="train", scope=scope)
+        return context.execute(jobs, meter, "reinforce", quiet=True)
 
     with held(scratch):
         policy_gradient.train(
             {key: mas_architect.generator_prompt(question.text) for key, question in questions.items()},
             base,
-            OUT / bench.method,
+            OUT / context.method,
             settings,
             max_tokens=method.generator.max_tokens,
             seed=seed,
             judge=mas_architect.judge(
-                questions, run, bench.task.score, bench.limits, TieredReward(settings.valid_but_wrong), seed
+                questions, run, context.task.score, context.limits, TieredReward(settings.valid_but_wrong), seed
             ),
             record=record,
             scratch=scratch,
-            bill=bench.bill(identity, scratch),
+            bill=context.bill(identity, scratch),
             report=progress_line("reinforce"),
-            stop=bench.stop,
+            stop=context.stop,
         )
 
 
-def forecast(bench: Workbench, questions: Sequence[Question]) -> Forecast:
+def forecast(context: StageContext, questions: Sequence[Question]) -> Forecast:
     """What choosing questions and all steps cost at most: no group flat, every harness as long as it may be."""
-    method = bench.params.method(bench.method)
+    method = context.params.method(context.method)
     settings, longest = method.reinforce, method.generator.max_tokens
     base = base_folder(method.generator.model, CACHE)
     prompts = count_tokens(base, (mas_architect.generator_prompt(question.text) for question in questions))
@@ -75,10 +75,10 @@ def forecast(bench: Workbench, questions: Sequence[Question]) -> Forecast:
     asked = settings.steps * settings.questions
     trained, probed = asked * settings.samples, len(questions) * settings.probe_samples
     read = round(mean * asked) + (sum(prompts) if settings.probe_samples else 0)
-    outlook = Outlook(bench.ledger, "reinforce")
+    outlook = Outlook(context.ledger, "reinforce")
     drawn = outlook.training("draw", Usage(trained + probed, read, (trained + probed) * longest))
     updated = outlook.training("update", Usage(trained, round(mean * trained), trained * longest))
-    total = drawn + updated + outlook.executions(trained + probed, bench.limits)
+    total = drawn + updated + outlook.executions(trained + probed, context.limits)
     if settings.kl:
         total += outlook.training("reference", Usage(trained, round(mean * trained) + trained * longest))
     return replace(total, notes=(WRITTEN, *total.notes))

@@ -10,26 +10,26 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from luthier.budget import Amount, Budget, show
+from luthier.context import CACHE, StageContext
 from luthier.errors import InputError
 from luthier.files import digest_text, locked, write_atomically, write_json, write_rows
-from luthier.harnesses.task_programs import program_for
-from luthier.ledger import Ledger
-from luthier.meter import Meter
+from luthier.harnesses.pool.task_programs import program_for
+from luthier.ledger.budget import Amount, Budget, show
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
 from luthier.methods import searcher
 from luthier.question import Question, read_questions
-from luthier.search import LogRow, Proposer, Result, Scope
-from luthier.searches.executing import Executed
-from luthier.searches.grammar import GrammarProposer
-from luthier.searches.labels import label_for
-from luthier.searches.llm_proposer import ModelProposer
-from luthier.searches.log import SearchLog
-from luthier.searches.parts import Parts
-from luthier.searches.programs import ProgramBinding
-from luthier.searches.session import Session, run
-from luthier.searches.standing import Stand, stand_at
+from luthier.search.contracts import LogRow, Proposer, Result, Scope
+from luthier.search.evaluator import Executed
+from luthier.search.labels import label_for
+from luthier.search.log import SearchLog
+from luthier.search.parts import Parts
+from luthier.search.programs import ProgramBinding
+from luthier.search.proposers.grammar import GrammarProposer
+from luthier.search.proposers.llm_proposer import ModelProposer
+from luthier.search.session import Session, run
+from luthier.search.standing import Stand, stand_at
 from luthier.target import Role
-from luthier.workbench import CACHE, Workbench
 from stages.entry import Options, run_stage
 from stages.places import QUESTIONS
 from stages.places import SEARCH as OUT
@@ -51,27 +51,27 @@ class Ground:
     unit: str
 
 
-def work(bench: Workbench, options: Options) -> None:
+def work(context: StageContext, options: Options) -> None:
     """Write data/search/<method>/<seed>/{log.jsonl, result.json, program.txt}."""
-    ground = _ground(bench)
-    seeds = bench.params.profile.compare.seeds
-    print(f"search: {bench.method}, seeds {', '.join(map(str, seeds))}; {ground.scope.render()}")
+    ground = _ground(context)
+    seeds = context.params.profile.compare.seeds
+    print(f"search: {context.method}, seeds {', '.join(map(str, seeds))}; {ground.scope.render()}")
     if options.dry_run:
-        _forecast(bench, ground, len(seeds))
+        _forecast(context, ground, len(seeds))
         return
     for seed in seeds:
-        _write(bench, ground, seed, *_search(bench, ground, seed))
+        _write(context, ground, seed, *_search(context, ground, seed))
 
 
-def _ground(bench: Workbench) -> Ground:
-    settings, compare = bench.params.profile.search, bench.params.profile.compare
+def _ground(context: StageContext) -> Ground:
+    settings, compare = context.params.profile.search, context.params.profile.compare
     if not compare.budgets:
         raise InputError(
             "field compare.budgets: empty, so a search has no end",
-            where=f"profiles/{bench.params.ask.profile}.yaml",
+            where=f"profiles/{context.params.ask.profile}.yaml",
             fix=f"name total budgets in the unit {compare.unit}, the largest ends a search",
         )
-    binding = ProgramBinding(program_for(bench.params.ask.task.name))
+    binding = ProgramBinding(program_for(context.params.ask.task.name))
     scope = Scope(tuple(binding.program.modules), **settings.scope.model_dump())
     whole = compare.unit != "price"
     limit = max(compare.budgets)
@@ -81,35 +81,35 @@ def _ground(bench: Workbench) -> Ground:
         scope,
         read_questions(QUESTIONS / "train.jsonl")[: settings.train],
         read_questions(QUESTIONS / "validation.jsonl")[: settings.validation],
-        Budget.parse(limits, f"profiles/{bench.params.ask.profile}.yaml, field compare"),
+        Budget.parse(limits, f"profiles/{context.params.ask.profile}.yaml, field compare"),
         compare.unit,
     )
 
 
-def _search(bench: Workbench, ground: Ground, seed: int) -> tuple[Session, Result, Ledger]:
-    name = _run_name(bench, ground, seed)
-    log = bench.root / LOGS / f"{digest_text(name)[:16]}.jsonl"
-    ledger = bench.ledger_alone(name, ground.budget)
+def _search(context: StageContext, ground: Ground, seed: int) -> tuple[Session, Result, Ledger]:
+    name = _run_name(context, ground, seed)
+    log = context.root / LOGS / f"{digest_text(name)[:16]}.jsonl"
+    ledger = context.ledger_alone(name, ground.budget)
     with locked(log.with_suffix(".lock"), _wait):
         session = Session(
             ground.binding.candidate(),
             ground.scope,
             ground.train,
             ground.validation,
-            _evaluate(bench, ground, ledger, seed),
+            _evaluate(context, ground, ledger, seed),
             ledger,
             SearchLog(log),
             seed=seed,
-            watch=_progress(bench.method, seed, ground),
+            watch=_progress(context.method, seed, ground),
         )
-        settings = bench.params.searching(bench.method)
+        settings = context.params.searching(context.method)
         parts = Parts(
             ground.binding,
-            _proposer(bench, ground, ledger, seed),
-            _model_meter(bench, ledger, seed, "critic") if settings.proposer == "model" else None,
-            label_for(bench.params.ask.task.name),
+            _proposer(context, ground, ledger, seed),
+            _model_meter(context, ledger, seed, "critic") if settings.proposer == "model" else None,
+            label_for(context.params.ask.task.name),
         )
-        result = run(searcher(bench.method)(settings, parts), session)
+        result = run(searcher(context.method)(settings, parts), session)
     return session, result, ledger
 
 
@@ -117,61 +117,61 @@ def _wait(holder: str) -> None:
     print(f"search: process {holder} runs this search; waiting for it, then reading what it found")
 
 
-def _run_name(bench: Workbench, ground: Ground, seed: int) -> str:
+def _run_name(context: StageContext, ground: Ground, seed: int) -> str:
     """Equal for equal searches: what is asked of other stages does not start this one anew.
 
     Another budget does, because a log and a ledger cannot go back; the store then has the answers of the one before.
     """
     identity = {
         "version": _VERSION,
-        "settings": bench.params.searching(bench.method).model_dump(),
-        "proposer": bench.params.profile.proposer and bench.params.profile.proposer.model_dump(),
-        "target": bench.target.fingerprint,
-        "limits": asdict(bench.limits),
+        "settings": context.params.searching(context.method).model_dump(),
+        "proposer": context.params.profile.proposer and context.params.profile.proposer.model_dump(),
+        "target": context.target.fingerprint,
+        "limits": asdict(context.limits),
         "program": ground.binding.program.digest,
         "scope": asdict(ground.scope),
         "questions": [question.id for question in (*ground.train, *ground.validation)],
-        "tariff": bench.tariff,
+        "tariff": context.tariff,
         "budget": asdict(ground.budget),
     }
     digest = digest_text(json.dumps(identity, sort_keys=True))[:12]
-    return f"search@{bench.method}/{seed}/{digest}"
+    return f"search@{context.method}/{seed}/{digest}"
 
 
-def _evaluate(bench: Workbench, ground: Ground, ledger: Ledger, seed: int) -> Executed:
+def _evaluate(context: StageContext, ground: Ground, ledger: Ledger, seed: int) -> Executed:
     def meter(phase: str, split: str) -> Meter:
-        return bench.meter("target", "search", split=split, phase=phase, ledger=ledger, seed=seed)
+        return context.meter("target", "search", split=split, phase=phase, ledger=ledger, seed=seed)
 
     return Executed(
         ground.binding.build,
-        bench.task.score,
+        context.task.score,
         meter,
         seed=seed,
-        limits=bench.limits,
-        width=bench.params.profile.grid.width,
-        stop=bench.stop,
+        limits=context.limits,
+        width=context.params.profile.grid.width,
+        stop=context.stop,
     )
 
 
-def _proposer(bench: Workbench, ground: Ground, ledger: Ledger, seed: int) -> Proposer:
-    if bench.params.searching(bench.method).proposer == "grammar":
+def _proposer(context: StageContext, ground: Ground, ledger: Ledger, seed: int) -> Proposer:
+    if context.params.searching(context.method).proposer == "grammar":
         traced = ground.scope.feedback == "trace"  # else a proposer may not see what a module wrote
         case = ground.binding.worked_case if traced else None
         return GrammarProposer(case=case, max_characters=ground.scope.max_characters)
-    return ModelProposer(_model_meter(bench, ledger, seed, "proposer"))
+    return ModelProposer(_model_meter(context, ledger, seed, "proposer"))
 
 
-def _model_meter(bench: Workbench, ledger: Ledger, seed: int, role: Role) -> Meter:
+def _model_meter(context: StageContext, ledger: Ledger, seed: int, role: Role) -> Meter:
     """The model behind proposer and critic; offline there is none, and no other one may take its place unseen."""
-    server = bench.params.profile.proposer
+    server = context.params.profile.proposer
     if server is None:
         raise InputError(
-            f"field search.{bench.method}.proposer: 'model', but no model is named",
-            where=f"profiles/{bench.params.ask.profile}.yaml",
+            f"field search.{context.method}.proposer: 'model', but no model is named",
+            where=f"profiles/{context.params.ask.profile}.yaml",
             fix="add a section `proposer` with the server, or write `proposer: grammar`",
         )
-    target = bench.opened(server)
-    return bench.meter(role, "search", split="train", target=target, ledger=ledger, seed=seed)
+    target = context.opened(server)
+    return context.meter(role, "search", split="train", target=target, ledger=ledger, seed=seed)
 
 
 def _progress(method: str, seed: int, ground: Ground) -> Callable[[LogRow], None]:
@@ -186,9 +186,9 @@ def _progress(method: str, seed: int, ground: Ground) -> Callable[[LogRow], None
     return watch
 
 
-def _forecast(bench: Workbench, ground: Ground, seeds: int) -> None:
-    ledger = bench.ledger_alone(f"forecast {bench.method}", ground.budget)
-    evaluate = _evaluate(bench, ground, ledger, bench.params.ask.seed)
+def _forecast(context: StageContext, ground: Ground, seeds: int) -> None:
+    ledger = context.ledger_alone(f"forecast {context.method}", ground.budget)
+    evaluate = _evaluate(context, ground, ledger, context.params.ask.seed)
     one = evaluate.worst_case(ground.binding.candidate(), ground.validation, "validation")
     limit = getattr(ground.budget, ground.unit)
     need = one.get(ground.unit)
@@ -198,10 +198,10 @@ def _forecast(bench: Workbench, ground: Ground, seeds: int) -> None:
         print("  the budget is smaller than one validation pass: the search would end where it starts")
 
 
-def _write(bench: Workbench, ground: Ground, seed: int, session: Session, result: Result, ledger: Ledger) -> None:
-    folder = OUT / bench.method / str(seed)
+def _write(context: StageContext, ground: Ground, seed: int, session: Session, result: Result, ledger: Ledger) -> None:
+    folder = OUT / context.method / str(seed)
     rows = [replace(row, spent=_countable(row.spent)) for row in result.rows]
-    compare = bench.params.profile.compare
+    compare = context.params.profile.compare
     stands = [
         stand_at(rows, session.validated, session.start, ground.unit, budget) for budget in sorted(compare.budgets)
     ]
@@ -209,7 +209,7 @@ def _write(bench: Workbench, ground: Ground, seed: int, session: Session, result
     write_json(
         folder / "result.json",
         {
-            "method": bench.method,
+            "method": context.method,
             "seed": seed,
             "scope": ground.scope.render(),
             "roles": ", ".join(sorted({line.role for line in ledger.totals()})),
@@ -227,7 +227,7 @@ def _write(bench: Workbench, ground: Ground, seed: int, session: Session, result
     )
     write_atomically(folder / "program.txt", ground.binding.build(result.best).text)
     score = "unvalidated" if result.score is None else f"{result.score:.1%}"
-    print(f"search: {bench.method} {seed} ended ({result.reason}) with {score} on validation")
+    print(f"search: {context.method} {seed} ended ({result.reason}) with {score} on validation")
 
 
 def _stand(ground: Ground, stand: Stand) -> dict[str, object]:

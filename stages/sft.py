@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from luthier.budget import Forecast
+from luthier.context import CACHE, StageContext
 from luthier.errors import InputError
 from luthier.files import digest_file, digest_text, read_rows_as
+from luthier.ledger.budget import Forecast
 from luthier.training import checkpoint, sft
 from luthier.training.forecast import Outlook, count_tokens, update_usage
 from luthier.training.record import base_folder, progress_line
 from luthier.training.resume import held
-from luthier.workbench import CACHE, Workbench
 from stages.entry import Options, run_stage
 from stages.places import SFT as OUT
 from stages.places import TEACH
 
 
-def work(bench: Workbench, options: Options) -> None:
+def work(context: StageContext, options: Options) -> None:
     """Write models/sft/<method>/."""
-    method = bench.params.method(bench.method)
-    source = TEACH / bench.method / "rows.jsonl"
+    method = context.params.method(context.method)
+    source = TEACH / context.method / "rows.jsonl"
     rows = list(read_rows_as(source, lambda row: sft.SftRow(row["prompt"], row["completion"])))
     if not rows:
         raise InputError(
@@ -28,38 +28,38 @@ def work(bench: Workbench, options: Options) -> None:
         )
     print(f"sft: {len(rows)} rows, {method.sft.epochs:g} epochs, batch {method.sft.batch}, no target calls")
     if options.dry_run:
-        print(forecast(bench, rows).render())
+        print(forecast(context, rows).render())
         return
-    bench.check_prices("trained")
+    context.check_prices("trained")
     base = base_folder(method.generator.model, CACHE)
-    seed = bench.params.ask.seed
+    seed = context.params.ask.seed
     inputs = {"rows": digest_file(source), "base": checkpoint.digest(base)}
     identity = digest_text(f"sft {inputs} {method.sft.model_dump_json()} {seed}")[:16]
     scratch = CACHE / "training" / f"sft-{identity}"
-    record = {"phase": "sft", "method": bench.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
+    record = {"phase": "sft", "method": context.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
     with held(scratch):
         sft.train(
             rows,
             base,
-            OUT / bench.method,
+            OUT / context.method,
             method.sft,
             seed=seed,
             record=record,
             scratch=scratch,
-            bill=bench.bill(identity, scratch),
+            bill=context.bill(identity, scratch),
             report=progress_line("sft"),
-            stop=bench.stop,
+            stop=context.stop,
         )
 
 
-def forecast(bench: Workbench, rows: Sequence[sft.SftRow]) -> Forecast:
+def forecast(context: StageContext, rows: Sequence[sft.SftRow]) -> Forecast:
     """What training on these rows costs."""
-    method = bench.params.method(bench.method)
+    method = context.params.method(context.method)
     base = base_folder(method.generator.model, CACHE)
     prompts = count_tokens(base, (row.prompt for row in rows))
     completions = count_tokens(base, (row.completion for row in rows))
     usage = update_usage([(p, c + 1) for p, c in zip(prompts, completions, strict=True)], method.sft.epochs)
-    return Outlook(bench.ledger, "sft").training("update", usage)
+    return Outlook(context.ledger, "sft").training("update", usage)
 
 
 if __name__ == "__main__":

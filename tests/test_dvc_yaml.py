@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from luthier.params import CompareParams
+from luthier.settings.load import CompareParams
 
 ROOT = Path(__file__).resolve().parents[1]
 PIPELINE = yaml.safe_load((ROOT / "dvc.yaml").read_text())

@@ -33,7 +33,7 @@ def test_the_library_and_the_stages_stay_inside_their_fences():
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("place", ["luthier/workbench.py", "luthier/methods/new.py", "stages/grid.py"])
+@pytest.mark.parametrize("place", ["luthier/context.py", "luthier/methods/new.py", "stages/grid.py"])
 @pytest.mark.parametrize("module", ["prefect", "dvc.api", "mlflow", "torch", "trl", "deepspeed"])
 def test_a_banned_import_is_found(place, module):
     done = fences("--stdin-filename", place, "-", standard_input=f"import {module}\n")
@@ -46,9 +46,9 @@ def test_a_banned_import_is_found(place, module):
     [
         ("luthier/training/sft.py", "import prefect", "only flows know Prefect and DVC"),
         ("luthier/lineage/record.py", "import dvc.api", "only flows know Prefect and DVC"),
-        ("luthier/targets/batching.py", "import mlflow", "only lineage talks to MLflow"),
-        ("luthier/evaluation.py", "import transformers", "torch stays with training and targets"),
-        ("luthier/store.py", "import luthier.meter", "inside the library, too"),
+        ("luthier/targets/support/batching.py", "import mlflow", "only lineage talks to MLflow"),
+        ("luthier/evaluation/evaluate.py", "import transformers", "torch stays with training and targets"),
+        ("luthier/tools/values.py", "import luthier.ledger.meter", "inside the library, too"),
         ("luthier/cli.py", "import stages.grid", "dependencies point one way"),
     ],
 )

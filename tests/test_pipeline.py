@@ -12,7 +12,7 @@ import pytest
 from benchmarks.faults import kill_and_finish, paid_twice
 from benchmarks.workspace import copy_project, digests, environment, repro
 from luthier.methods import card
-from luthier.params import known_searches
+from luthier.settings.load import known_searches
 
 pytestmark = pytest.mark.slow
 METHOD = "mas_architect"

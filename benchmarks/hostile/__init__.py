@@ -10,7 +10,14 @@ import platform
 from dataclasses import dataclass, field
 
 from luthier.sandbox import SandboxLimits
-from luthier.sandboxes.syscalls import AARCH64, ALWAYS_REFUSED, CLONE, PRLIMIT64, REFUSED_WITHOUT_NAMESPACES, X86_64
+from luthier.sandboxes.support.syscalls import (
+    AARCH64,
+    ALWAYS_REFUSED,
+    CLONE,
+    PRLIMIT64,
+    REFUSED_WITHOUT_NAMESPACES,
+    X86_64,
+)
 
 LIMITS = SandboxLimits(seconds=1.5, memory_bytes=128 << 20, output_bytes=1 << 16, processes=8)
 BEGAN, THROUGH = "began", "THROUGH"

@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from luthier.errors import InputError
 from luthier.execution import Limits, Outcome, Step
 from luthier.executor import Run, RunResult
-from luthier.executors.calls import build_requests, read_answer
+from luthier.executors.llm_calls import build_requests, read_answer
 from luthier.executors.memory import Memory
 from luthier.harness import Harness
-from luthier.harnesses.bounds import calls_bound, llm_calls_min
-from luthier.harnesses.document import Const, Node
-from luthier.harnesses.graph import GraphHarness
-from luthier.harnesses.guards import holds
-from luthier.harnesses.presets import presets_digest
-from luthier.harnesses.supersteps import Frontier
+from luthier.harnesses.graph.bounds import calls_bound, llm_calls_min
+from luthier.harnesses.graph.document import Const, Node
+from luthier.harnesses.graph.guards import holds
+from luthier.harnesses.graph.harness import GraphHarness
+from luthier.harnesses.graph.presets import presets_digest
+from luthier.harnesses.graph.supersteps import Frontier
 from luthier.question import Question
-from luthier.retrieval import Corpus
 from luthier.target import Completion, Request, Usage
-from luthier.tasks.corpora import open_corpus
-from luthier.tools import ALL_TOOLS, CORPUS_TOOLS
-from luthier.values import ToolInputError, Value, majority, plain, render
+from luthier.tasks.generated.corpora import open_corpus
+from luthier.tools.registry import ALL_TOOLS, CORPUS_TOOLS
+from luthier.tools.retrieval import Corpus
+from luthier.tools.values import ToolInputError, Value, majority, plain, render
 
 __all__ = ["CODE_VERSION", "GraphExecutor", "calls_bound", "llm_calls_min", "tightest"]
 

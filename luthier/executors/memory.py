@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from luthier.harnesses.document import StateField
-from luthier.harnesses.graph_print import neutral
-from luthier.values import ToolInputError, Value, parse_int, parse_list, parse_number, render
+from luthier.harnesses.graph.document import StateField
+from luthier.harnesses.graph.printer import neutral
+from luthier.tools.values import ToolInputError, Value, parse_int, parse_list, parse_number, render
 
 MAX_CHARACTERS = 100_000
 """Largest value of one field, as text (ours): loops must not grow without bound."""

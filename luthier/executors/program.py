@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from luthier.errors import InputError
 from luthier.execution import Execution, Limits, Step
 from luthier.executor import Run
-from luthier.executors.calls import show
 from luthier.executors.graph import CODE_VERSION, GraphExecutor
+from luthier.executors.llm_calls import show
 from luthier.harness import Harness
-from luthier.harnesses.document import Const, Node
-from luthier.harnesses.program import ProgramHarness
+from luthier.harnesses.graph.document import Const, Node
+from luthier.harnesses.program.harness import ProgramHarness
 from luthier.question import Question
 from luthier.target import Usage
 

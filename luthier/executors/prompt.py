@@ -5,9 +5,9 @@ from __future__ import annotations
 from luthier.errors import InputError
 from luthier.execution import Limits, Step
 from luthier.executor import Run, RunResult
-from luthier.executors.calls import build_requests, read_answer
+from luthier.executors.llm_calls import build_requests, read_answer
 from luthier.harness import Harness
-from luthier.harnesses.implementation import Implementation
+from luthier.harnesses.graph.implementation import Implementation
 from luthier.harnesses.prompt import PromptHarness
 from luthier.question import Question
 

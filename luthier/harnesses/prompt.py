@@ -20,14 +20,14 @@ from typing import Literal, NoReturn
 
 from luthier.errors import HarnessError
 from luthier.files import digest_text
-from luthier.harnesses.graph_text import MAX_CHARACTERS
-from luthier.harnesses.implementation import (
+from luthier.harnesses.graph.implementation import (
     MAX_TOKENS_CEILING,
     TEMPERATURE_CEILING,
     Implementation,
     default_stop,
 )
-from luthier.harnesses.lexer import normal_number
+from luthier.harnesses.graph.lexer import normal_number
+from luthier.harnesses.graph.parser import MAX_CHARACTERS
 from luthier.reading import HALF_CHARACTER
 
 _PLACE = "{question}"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from luthier.files import digest_file, md5_file
+from luthier.lineage.sources import StageFacts
 from luthier.reading import read_object, shaped
-from luthier.revision import StageFacts
 
 TRAINING_FILE = "training.json"
 

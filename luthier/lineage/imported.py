@@ -13,17 +13,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from luthier.contender import Spend
-from luthier.entry import Line
+from luthier.evaluation.method_run import Spend
 from luthier.files import digest_folder
+from luthier.ledger.entries import Line
 from luthier.lineage.checkpoint import TRAINING_FILE, dvc_digest, file_md5s
 from luthier.lineage.record import log_checkpoint, start_phase
 from luthier.lineage.registry import all_models
 from luthier.lineage.scores import PHASE, TRAINED, score_models, scores_file
+from luthier.lineage.sources import LOCK_FILE, PARAMS_FILE, Output, StageFacts, commit_of, read_stages, restore
 from luthier.lineage.store import ensure_store
 from luthier.lineage.tags import DVC_FOLDER_TAG, IMPORTED_TAG, Revision, ledger_totals, read_revision
 from luthier.reading import parse_json, read_text, shaped
-from luthier.revision import LOCK_FILE, PARAMS_FILE, Output, StageFacts, commit_of, read_stages, restore
 
 if TYPE_CHECKING:
     from mlflow.entities.logged_model import LoggedModel

@@ -13,11 +13,11 @@ from luthier.lineage.checkpoint import Checkpoint
 from luthier.lineage.figures import score_name
 from luthier.lineage.imported import import_checkpoints
 from luthier.lineage.registry import CANDIDATE, CHAMPION, all_models, by_alias, model_by_digest
+from luthier.lineage.sources import PARAMS_FILE, find_root, read_stages
 from luthier.lineage.store import ensure_store, store_of
 from luthier.lineage.tags import DVC_FOLDER_TAG, tags_to_checkpoint
 from luthier.lineage.tree import pedigree_json, render_tree
 from luthier.lineage.verification import Verification, rebuild_and_compare
-from luthier.revision import PARAMS_FILE, find_root, read_stages
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

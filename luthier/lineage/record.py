@@ -18,6 +18,7 @@ from luthier.lineage.checkpoint import TRAINING_FILE, dvc_digest, file_digests, 
 from luthier.lineage.figures import spending_metrics, totals
 from luthier.lineage.packaging import create_model
 from luthier.lineage.registry import CANDIDATE, model_by_digest, promote
+from luthier.lineage.sources import PARAMS_FILE, StageFacts, find_root, read_stages, running_stage, upstream
 from luthier.lineage.store import ensure_store, experiment_of, open_client, store_of
 from luthier.lineage.tags import (
     DVC_FOLDER_TAG,
@@ -28,8 +29,7 @@ from luthier.lineage.tags import (
     pedigree_tags,
     read_revision,
 )
-from luthier.owners import owner_of
-from luthier.revision import PARAMS_FILE, StageFacts, find_root, read_stages, running_stage, upstream
+from luthier.process_owner import owner_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

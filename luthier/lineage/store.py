@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from luthier.errors import InputError, StoreError
 from luthier.experiment import workspace_of
 from luthier.files import locked
-from luthier.owners import is_alive
-from luthier.revision import find_root
+from luthier.lineage.sources import find_root
+from luthier.process_owner import is_alive
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -11,12 +11,20 @@ from typing import Any
 
 import yaml
 
-from luthier.budget import UNITS, Amount
-from luthier.entry import Line
 from luthier.files import md5_file
+from luthier.ledger.budget import UNITS, Amount
+from luthier.ledger.entries import Line
 from luthier.lineage.checkpoint import Checkpoint
+from luthier.lineage.sources import (
+    LOCK_FILE,
+    PARAMS_FILE,
+    StageFacts,
+    packages_digest,
+    params_digest,
+    read_code,
+    related,
+)
 from luthier.reading import shaped
-from luthier.revision import LOCK_FILE, PARAMS_FILE, StageFacts, packages_digest, params_digest, read_code, related
 
 SCORED_TAG = "evaluate.digest"
 MD5_TAG = "md5."

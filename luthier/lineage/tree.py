@@ -11,7 +11,7 @@ from pathlib import Path
 from luthier.files import digest_folder
 from luthier.lineage.checkpoint import Checkpoint, shorten
 from luthier.lineage.figures import family_lines, score_lines, spending_lines
-from luthier.revision import StageFacts, parents, read_stages, upstream
+from luthier.lineage.sources import StageFacts, parents, read_stages, upstream
 
 _LABEL = 10
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from luthier.errors import InputError, LuthierError
 from luthier.lineage.checkpoint import Checkpoint, file_digests, shorten
+from luthier.lineage.sources import LOCK_FILE, PARAMS_FILE, read_stages
 from luthier.processes import run_streamed
-from luthier.revision import LOCK_FILE, PARAMS_FILE, read_stages
 
 
 @dataclass(frozen=True, slots=True)

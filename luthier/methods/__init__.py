@@ -16,11 +16,11 @@ from luthier.methods.optoprime import CARD as OPTOPRIME
 from luthier.methods.textgrad import CARD as TEXTGRAD
 
 if TYPE_CHECKING:
-    from luthier.searches.parts import Parts
-    from luthier.searches.session import Search
+    from luthier.search.parts import Parts
+    from luthier.search.session import Search
 
 Searcher = Callable[[Any, "Parts"], "Search"]
-"""Settings of the method (`luthier.search_params`) and parts -> the search."""
+"""Settings of the method (`luthier.settings.search`) and parts -> the search."""
 
 METHODS: dict[str, MethodCard] = {
     item.name: item for item in (MAS_ARCHITECT, BOOTSTRAP, MIPRO, TEXTGRAD, OPTOPRIME, GEPA)

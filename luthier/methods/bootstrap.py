@@ -6,7 +6,7 @@ the rest. Sets: none, labels only, an unshuffled bootstrap, then `candidates` sh
 max_bootstrapped)` runs. Each is tried on the full validation and the first best wins, so the rollouts are (candidates
 + 3) x V at most (equal sets are tried once), and those of candidates + 1 bootstraps.
 
-`selector: tpe` is ours: the same sets, but each module chooses its own and a surrogate (`luthier.searches.tpe`) picks
+`selector: tpe` is ours: the same sets, but each module chooses its own and a surrogate (`luthier.search.tpe`) picks
 the combinations; as many full validations.
 
 Also ours: the threshold (DSPy: any score that is not 0; and it ignores a threshold of 0, we do not); training
@@ -22,14 +22,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from luthier.candidate import Demonstration
 from luthier.method import MethodCard
-from luthier.question import Question
-from luthier.search_params import BootstrapParams
-from luthier.searches.demonstrations import Bootstrap, RandomSets, different, require_demonstrations
-from luthier.searches.parts import Parts
-from luthier.searches.session import Search, Session
-from luthier.searches.tpe import Space, TpeSearch
+from luthier.search.demonstrations import Bootstrap, RandomSets, different, require_demonstrations, unlabelled
+from luthier.search.parts import Parts
+from luthier.search.session import Search, Session
+from luthier.search.tpe import Space, TpeSearch
+from luthier.settings.search import BootstrapParams
 
 CARD = MethodCard(
     name="bootstrap",
@@ -63,11 +61,6 @@ def build(settings: BootstrapParams, parts: Parts) -> Search:
     return BootstrapTpe(bootstrap, settings.candidates)
 
 
-def unlabelled(component: str, question: Question) -> Demonstration | None:
-    """No labels: demonstrations come from successful runs alone."""
-    return None
-
-
 @dataclass(frozen=True)
 class BootstrapTpe:
     """Bootstrapped sets chosen for each module by TPE (ours).
@@ -83,7 +76,7 @@ class BootstrapTpe:
     name: str = "bootstrap, tpe"
 
     def settings(self) -> Mapping[str, Any]:
-        """See `luthier.searches.session.Search`."""
+        """See `luthier.search.session.Search`."""
         return {**self._schedule().settings(), "bootstrap": dict(self.bootstrap.settings())}
 
     def run(self, session: Session) -> None:

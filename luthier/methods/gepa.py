@@ -1,7 +1,7 @@
 """GEPA (Agrawal et al., arXiv 2507.19457): reflective mutation, instance-wise Pareto choice, system-aware merge.
 
 Two engines. `gepa` is the authors' package (0.1.4, the exact reference, optimizers.md 7.2) behind an adapter of
-ours; `own` is `luthier.searches.reflective`, the same loop with draws of its own. Any selector, credit and proposer
+ours; `own` is `luthier.search.reflective`, the same loop with draws of its own. Any selector, credit and proposer
 goes with either; the paper's ablations are the selectors `best` and `beam` without merge.
 
 What the package decides: parents, mini-batches, components, when to merge and what. What is ours around it, because
@@ -28,18 +28,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from luthier.candidate import Candidate
 from luthier.errors import InputError
 from luthier.execution import Execution
 from luthier.method import MethodCard
 from luthier.question import Question
-from luthier.search import Acceptance, Credit, Evaluation, Evidence, Proposer, Selector
-from luthier.search_params import GepaParams
-from luthier.searches.credit import OutcomeCredit
-from luthier.searches.parts import Parts
-from luthier.searches.reflective import Reflective, require_end
-from luthier.searches.selectors import NotWorse, ParetoFront, StrictImprovement, selector_of
-from luthier.searches.session import Search, Session
+from luthier.search.candidate import Candidate
+from luthier.search.contracts import Acceptance, Credit, Evaluation, Evidence, Proposer, Selector
+from luthier.search.credit import OutcomeCredit
+from luthier.search.parts import Parts
+from luthier.search.reflective import Reflective, require_end
+from luthier.search.selectors import NotWorse, ParetoFront, StrictImprovement, selector_of
+from luthier.search.session import Search, Session
+from luthier.settings.search import GepaParams
 
 if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch
@@ -105,7 +105,7 @@ class GepaSearch:
     name: str = CARD.name
 
     def settings(self) -> Mapping[str, Any]:
-        """See `luthier.searches.session.Search`."""
+        """See `luthier.search.session.Search`."""
         parts = {name: repr(getattr(self, name)) for name in ("selector", "acceptance", "credit")}
         rest = {"batch": self.batch, "perfect": self.perfect, "merges": self.merges}
         return {"proposer": self.proposer.name, "library": f"gepa {_version()}", **parts, **rest}

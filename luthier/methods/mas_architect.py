@@ -21,19 +21,20 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from luthier.errors import HarnessError
-from luthier.execute import InvalidHarness, Job
 from luthier.execution import Execution, Limits
+from luthier.executors.execute import InvalidHarness, Job
 from luthier.generator import ModelGenerator
-from luthier.harness import Harness, parse
-from luthier.harnesses.graph import GraphHarness
-from luthier.harnesses.presets import presets
-from luthier.meter import Meter
+from luthier.harness import Harness
+from luthier.harnesses import parse
+from luthier.harnesses.graph.harness import GraphHarness
+from luthier.harnesses.graph.presets import presets
+from luthier.ledger.meter import Meter
 from luthier.method import MethodCard
 from luthier.question import Question
 from luthier.reward import Reward, RewardValue
 from luthier.rewards.cheating import Scorer, find_cheat
 from luthier.target import Message, Request
-from luthier.tools import TOOLS
+from luthier.tools.registry import TOOLS
 
 CARD = MethodCard(
     name="mas_architect",

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from luthier.budget import PICO, Tariff
-from luthier.evaluation import Result, parsed
+from luthier.evaluation.evaluate import Result, parsed
 from luthier.execution import Step
-from luthier.harnesses.text_picture import to_text
-from luthier.job import InvalidHarness
-from luthier.prices import PriceTag
+from luthier.executors.job import InvalidHarness
+from luthier.harnesses.graph.text_picture import to_text
+from luthier.ledger.budget import PICO, Tariff
+from luthier.ledger.prices import PriceTag
 from luthier.target import Usage
 
 _LONGEST_VALUE, _LONGEST_HARNESS = 160, 24

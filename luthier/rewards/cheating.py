@@ -21,15 +21,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from luthier.execution import Execution, Limits
-from luthier.executor import RunResult, executor_for
+from luthier.executor import RunResult
+from luthier.executors import executor_for
 from luthier.harness import Harness
-from luthier.harnesses.document import Const
-from luthier.harnesses.guards import Comparison, Guard, Junction, Not
-from luthier.harnesses.program import ProgramHarness, graph_of
+from luthier.harnesses.graph.document import Const
+from luthier.harnesses.graph.guards import Comparison, Guard, Junction, Not
+from luthier.harnesses.program.harness import ProgramHarness, graph_of
 from luthier.question import Question
 from luthier.target import Completion, Request, Usage
 from luthier.task import Score
-from luthier.values import ToolInputError, normalise, parse_numbers, render
+from luthier.tools.values import ToolInputError, normalise, parse_numbers, render
 
 Scorer = Callable[[Question, str], Score]
 _DRIVERS = ("word", "large", "small")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from luthier.errors import SandboxError
 from luthier.sandbox import INSTALL_FIX, SandboxLimits, SandboxResult
-from luthier.sandboxes import probes
-from luthier.sandboxes.interpreter import NOBODY, START_CODE, own_interpreter
-from luthier.sandboxes.launch import (
+from luthier.sandboxes.support import probes
+from luthier.sandboxes.support.interpreter import NOBODY, START_CODE, own_interpreter
+from luthier.sandboxes.support.launch import (
     ENVIRONMENT,
     OWN_PROCESSES,
     PYTHON_FLAGS,
@@ -23,8 +23,8 @@ from luthier.sandboxes.launch import (
     open_channels,
     start_settings,
 )
-from luthier.sandboxes.seccomp import filter_program
-from luthier.sandboxes.usage import FOLDER_BYTES, mount_is_full
+from luthier.sandboxes.support.seccomp import filter_program
+from luthier.sandboxes.support.usage import FOLDER_BYTES, mount_is_full
 
 _FOLDER = "/job"
 

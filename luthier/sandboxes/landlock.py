@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from luthier.errors import SandboxError
 from luthier.sandbox import INSTALL_FIX, SandboxLimits, SandboxResult
-from luthier.sandboxes import probes
-from luthier.sandboxes.folder import working_folder
-from luthier.sandboxes.interpreter import (
+from luthier.sandboxes.support import probes
+from luthier.sandboxes.support.folder import working_folder
+from luthier.sandboxes.support.interpreter import (
     NOBODY,
     START_CODE,
     Interpreter,
@@ -22,7 +22,7 @@ from luthier.sandboxes.interpreter import (
     process_count,
     user_of_one_run,
 )
-from luthier.sandboxes.launch import (
+from luthier.sandboxes.support.launch import (
     ENVIRONMENT,
     OWN_PROCESSES,
     PYTHON_FLAGS,
@@ -32,8 +32,8 @@ from luthier.sandboxes.launch import (
     open_channels,
     start_settings,
 )
-from luthier.sandboxes.seccomp import filter_program
-from luthier.sandboxes.usage import folder_is_full
+from luthier.sandboxes.support.seccomp import filter_program
+from luthier.sandboxes.support.usage import folder_is_full
 
 # The kernel counts all processes of a user together: two runs of one user would use up each other's.
 _count_of_processes = threading.Lock()

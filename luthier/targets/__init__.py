@@ -60,9 +60,9 @@ def open_target(spec: TargetSpec) -> Target:
         TargetError: the server does not answer or serves another model.
     """
     if spec.engine == "openvino":
-        from luthier.targets import pruning
         from luthier.targets.openvino import OpenVinoTarget
-        from luthier.targets.weights import prepare
+        from luthier.targets.support import pruning
+        from luthier.targets.support.weights import prepare
 
         gguf = prepare(spec.cache).gguf if spec.model == EMBEDDED else Path(spec.model)
         if spec.model.startswith(pruning.PREFIX):
@@ -76,8 +76,8 @@ def open_target(spec: TargetSpec) -> Target:
             device=spec.device.upper(),
         )
     if spec.engine == "transformers":
+        from luthier.targets.support.weights import prepare
         from luthier.targets.transformers import TransformersTarget
-        from luthier.targets.weights import prepare
 
         folder = prepare(spec.cache).hf if spec.model == EMBEDDED else Path(spec.model)
         return TransformersTarget(folder, spec.model, precision=spec.precision, batch=spec.batch, device=spec.device)

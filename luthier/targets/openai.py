@@ -12,16 +12,16 @@ from typing import Any
 from luthier.errors import InputError, TargetError
 from luthier.files import digest_text
 from luthier.target import Attempt, Completion, Failure, Request, Usage
-from luthier.targets.attempts import FIRST_WAIT_SECONDS, AttemptError, GaveUpError, Policy, attempt
-from luthier.targets.batching import Answer, complete_once_each, context_is_full
-from luthier.targets.choosing import Chooser
-from luthier.targets.dialect import Dialect
-from luthier.targets.gate import OUTAGE_SECONDS, Gate, print_line
-from luthier.targets.generation import Generator
-from luthier.targets.redaction import Redactor, secrets_of
-from luthier.targets.replies import ReplyReader
-from luthier.targets.scoring import Scorer
-from luthier.targets.wire import Wire, is_web_address
+from luthier.targets.server.choosing import Chooser
+from luthier.targets.server.dialect import Dialect
+from luthier.targets.server.gate import OUTAGE_SECONDS, Gate, print_line
+from luthier.targets.server.redaction import Redactor, secrets_of
+from luthier.targets.server.replies import ReplyReader
+from luthier.targets.server.wire import Wire, is_web_address
+from luthier.targets.support.attempts import FIRST_WAIT_SECONDS, AttemptError, GaveUpError, Policy, attempt
+from luthier.targets.support.batching import Answer, complete_once_each, context_is_full
+from luthier.targets.support.generation import Generator
+from luthier.targets.support.scoring import Scorer
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 _PROBE_SECONDS = 10.0

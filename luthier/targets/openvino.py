@@ -27,7 +27,7 @@ from typing import Any, Literal
 from luthier.errors import InputError, TargetError
 from luthier.files import digest_text
 from luthier.target import Attempt, Completion, Failure, Request
-from luthier.targets.batching import (
+from luthier.targets.support.batching import (
     Answer,
     complete_once_each,
     context_is_full,
@@ -36,9 +36,9 @@ from luthier.targets.batching import (
     one_call,
     shared_seconds,
 )
-from luthier.targets.in_process import InProcessTarget
-from luthier.targets.watch import ends_when_hung
-from luthier.targets.weights import digest_of_weights
+from luthier.targets.support.in_process import InProcessTarget
+from luthier.targets.support.watch import ends_when_hung
+from luthier.targets.support.weights import digest_of_weights
 
 Precision = Literal["bf16", "f32"]
 _STEP_TOKENS = 4096
@@ -178,7 +178,7 @@ class OpenVinoTarget(InProcessTarget):
             raise TargetError(
                 f"OpenVINO cannot load the weights ({_short(error)})",
                 where=str(self._gguf),
-                fix="make the F16 file again (`luthier.targets.weights`)",
+                fix="make the F16 file again (`luthier.targets.support.weights`)",
             ) from error
         self._tokenizer = self._engine.get_tokenizer()
         self._context = int(gguf.GGUFReader(self._gguf).fields["llama.context_length"].contents())

@@ -12,7 +12,7 @@ from typing import Literal
 from luthier.errors import InputError, TargetError
 from luthier.files import digest_text
 from luthier.target import Attempt, Completion, Failure, Request, Usage
-from luthier.targets.batching import Answer, complete_once_each, cut_at_stop, one_call
+from luthier.targets.support.batching import Answer, complete_once_each, cut_at_stop, one_call
 
 FaultKind = Literal["error", "down", "garbage", "slow", "short"]
 GARBAGE = "\ufffd\x00}{ \ufffd"

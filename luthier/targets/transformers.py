@@ -17,7 +17,7 @@ from typing import Any, Literal
 from luthier.errors import InputError, TargetError
 from luthier.files import digest_text
 from luthier.target import Attempt, Completion, Failure, Request
-from luthier.targets.batching import (
+from luthier.targets.support.batching import (
     Answer,
     complete_once_each,
     context_is_full,
@@ -25,8 +25,8 @@ from luthier.targets.batching import (
     one_call,
     shared_seconds,
 )
-from luthier.targets.in_process import InProcessTarget
-from luthier.targets.weights import digest_of_weights
+from luthier.targets.support.in_process import InProcessTarget
+from luthier.targets.support.weights import digest_of_weights
 
 _TAIL_TOKENS = 32
 """New tokens decoded again at each step to look for a stop string."""

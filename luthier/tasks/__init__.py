@@ -18,67 +18,67 @@ def _names(source: str) -> list[str]:
 
 
 def _mixed(source: str = "") -> Task:
-    from luthier.tasks.mixed import MixedSuite
+    from luthier.tasks.generated.mixed import MixedSuite
 
     return MixedSuite(_names(source))
 
 
 def _twohop(source: str = "") -> Task:
-    from luthier.tasks.twohop import TwoHop
+    from luthier.tasks.generated.twohop import TwoHop
 
     return TwoHop(_names(source))
 
 
 def _explained(source: str = "") -> Task:
-    from luthier.tasks.explained import Explained
+    from luthier.tasks.generated.explained import Explained
 
     return Explained(_names(source))
 
 
 def _gsm8k(source: str = "") -> Task:
-    from luthier.tasks.gsm8k import Gsm8k
+    from luthier.tasks.benchmarks.gsm8k import Gsm8k
 
     return Gsm8k(source)
 
 
 def _bbh(source: str = "") -> Task:
-    from luthier.tasks.bbh import BigBenchHard
+    from luthier.tasks.benchmarks.bbh import BigBenchHard
 
     return BigBenchHard(source)
 
 
 def _bbeh(source: str = "") -> Task:
-    from luthier.tasks.bbh import BigBenchExtraHard
+    from luthier.tasks.benchmarks.bbh import BigBenchExtraHard
 
     return BigBenchExtraHard(source)
 
 
 def _mmlu(source: str = "") -> Task:
-    from luthier.tasks.mmlu import Mmlu
+    from luthier.tasks.benchmarks.mmlu import Mmlu
 
     return Mmlu(source)
 
 
 def _hotpotqa(source: str = "") -> Task:
-    from luthier.tasks.hotpotqa import HotpotQa
+    from luthier.tasks.benchmarks.hotpotqa import HotpotQa
 
     return HotpotQa(source)
 
 
 def _math(source: str = "") -> Task:
-    from luthier.tasks.math import Math
+    from luthier.tasks.benchmarks.math import Math
 
     return Math(source)
 
 
 def _sst2(source: str = "") -> Task:
-    from luthier.tasks.sst2 import Sst2
+    from luthier.tasks.benchmarks.sst2 import Sst2
 
     return Sst2(source)
 
 
 def _humaneval(source: str = "") -> Task:
-    from luthier.tasks.humaneval import HumanEval
+    from luthier.tasks.benchmarks.humaneval import HumanEval
 
     return HumanEval(source)
 

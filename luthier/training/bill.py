@@ -1,7 +1,7 @@
 """The bill of a training: every sample drawn and every update pass is entered in the ledger as it happens.
 
-Training asks a `Bill` and knows no workbench. What is paid in one optimiser step has one name ("step 12"), the
-same in a training that was killed and goes on, so the ledger's rule for replays holds (`luthier.ledger`): a
+Training asks a `Bill` and knows no context. What is paid in one optimiser step has one name ("step 12"), the
+same in a training that was killed and goes on, so the ledger's rule for replays holds (`luthier.ledger.ledger`): a
 step that must be done again is paid again, because the machine works again, and counts once as if alone.
 
 Two cases the ledger alone cannot see (ours). A training goes on in another run when a setting changed
@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from luthier.budget import Amount, Tariff
-from luthier.entry import Context, Entry
-from luthier.ledger import Ledger
+from luthier.ledger.budget import Amount, Tariff
+from luthier.ledger.entries import Context, Entry
+from luthier.ledger.ledger import Ledger
 from luthier.reading import read_text, shaped
 from luthier.target import Usage
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from luthier.budget import Amount, Forecast
 from luthier.execution import Limits
-from luthier.ledger import Ledger
+from luthier.ledger.budget import Amount, Forecast
+from luthier.ledger.ledger import Ledger
 from luthier.target import Usage
 from luthier.training.bill import PHASES, Work, tariff_of
 

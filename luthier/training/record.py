@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from luthier.errors import InputError
-from luthier.targets.weights import prepare
+from luthier.targets.support.weights import prepare
 
 _SHOWN = ("loss", "reward", "valid", "correct", "flat_groups", "kl", "entropy", "completions/mean_length")
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import record
 from benchmarks.difficulty import DRAWERS, Draw, demonstrations_gain, draw_all, measure, report
-from luthier.harness import parse
+from luthier.harnesses import parse
 from luthier.question import Question
 from luthier.target import Request
 from luthier.targets.scripted import ScriptedTarget

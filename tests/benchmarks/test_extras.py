@@ -36,6 +36,6 @@ def test_the_program_of_dspy_is_the_one_that_is_written_out() -> None:
     pytest.importorskip("dspy", reason="the extra dspy is not installed")
     from benchmarks.dspy_letters import Program
     from benchmarks.letters import PROGRAM
-    from luthier.harnesses.dspy_bridge import from_dspy
+    from luthier.harnesses.program.dspy_bridge import from_dspy
 
     assert from_dspy(Program(), PROGRAM.wiring, style="raw") == PROGRAM

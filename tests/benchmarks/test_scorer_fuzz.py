@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.scorer_fuzz import case_changing, cases, fuzz, sandboxed, tried
-from luthier.tasks import TASKS, options
+from luthier.tasks import TASKS
+from luthier.tasks.benchmarks import options
 
 
 def test_no_mutated_answer_makes_a_scorer_raise_or_wait(tmp_path: Path) -> None:

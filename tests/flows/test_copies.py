@@ -12,7 +12,7 @@ import yaml
 from flows import compare, replicas
 from flows.copies import copy_project, environment
 from luthier.errors import InputError, StoreError
-from luthier.store import Store, StoredCall
+from luthier.ledger.store import Store, StoredCall
 from luthier.target import Completion, Request, Usage
 
 PARAMS = "# asked\nprofile: embedded\nseed: 17\nmethods: [mas_architect]\n"

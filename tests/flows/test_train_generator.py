@@ -24,7 +24,7 @@ from luthier.errors import InputError
 from luthier.files import write_json
 from luthier.lineage import read_scores
 from luthier.lineage.store import experiment_ids
-from luthier.owners import is_alive, owner_of
+from luthier.process_owner import is_alive, owner_of
 from luthier.processes import STARTED_BY
 
 

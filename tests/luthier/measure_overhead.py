@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from luthier.execute import Job, execute
-from luthier.harness import parse
-from luthier.ledger import Budget, Ledger
-from luthier.meter import Meter
+from luthier.executors.execute import Job, execute
+from luthier.harnesses import parse
+from luthier.ledger.ledger import Budget, Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.question import Question
-from luthier.store import Store
 from luthier.target import Request
 from luthier.targets.scripted import ScriptedTarget
 from luthier.task import Score

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from luthier.ask import ask, questions_in, questions_of
+from luthier.context import StageContext
 from luthier.errors import InputError
-from luthier.workbench import Workbench
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,17 +63,17 @@ def test_what_is_no_question_is_refused(tmp_path, make, words):
     ],
 )
 def test_a_writer_that_is_not_there_is_named_with_the_way_on(project, writer, words):
-    with Workbench("ask", "mas_architect") as bench, pytest.raises(InputError, match=words):
-        ask(bench, writer, questions_of(["One?"]))
+    with StageContext("ask", "mas_architect") as context, pytest.raises(InputError, match=words):
+        ask(context, writer, questions_of(["One?"]))
 
 
 def test_a_search_is_found_by_method_and_seed(project):
     for seed in ("17", "18"):
         folder = project / "data" / "search" / "mipro" / seed
         folder.mkdir(parents=True)
-        (folder / "program.txt").write_text((ROOT / "luthier/harnesses/programs/single.txt").read_text())
-    with Workbench("ask", "mas_architect") as bench, pytest.raises(InputError, match="did you mean search:mipro"):
-        ask(bench, "search:mipro/19", questions_of(["One?"]))
+        (folder / "program.txt").write_text((ROOT / "luthier/harnesses/pool/programs/single.txt").read_text())
+    with StageContext("ask", "mas_architect") as context, pytest.raises(InputError, match="did you mean search:mipro"):
+        ask(context, "search:mipro/19", questions_of(["One?"]))
 
 
 @pytest.mark.slow

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from luthier.cli import main
-from luthier.contender import Contender, write_contender
-from luthier.contest import compare
-from luthier.harnesses.configurations import pool
-from luthier.ledger import Amount, Context, Entry, Ledger, Price
+from luthier.evaluation.compare import compare
+from luthier.evaluation.method_run import Contender, write_contender
+from luthier.harnesses.pool.configurations import pool
+from luthier.ledger.ledger import Amount, Context, Entry, Ledger, Price
+from luthier.ledger.store import Store
 from luthier.question import Question, write_questions
-from luthier.report.comparison_summary import lines
-from luthier.store import Store
+from luthier.report.comparison.summary import lines
 from luthier.target import Usage
 from luthier.tasks import TASKS
 
@@ -272,7 +272,7 @@ def test_the_ledger_sums_all_runs_paid_and_as_if_alone(capsys, here):
 
 
 def test_corrupted_rows_are_dropped_and_counted(capsys, here):
-    from luthier.store import StoredCall
+    from luthier.ledger.store import StoredCall
     from luthier.target import Completion, Request
 
     store = Store(here / ".cache" / "store.sqlite")

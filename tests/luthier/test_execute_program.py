@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from luthier.execute import Job, execute, forecast_executions
+from luthier.executors.execute import Job, execute, forecast_executions
 from luthier.executors.program import module_traces
-from luthier.harnesses.program import ProgramHarness
-from luthier.ledger import Ledger
-from luthier.meter import Meter
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.question import Question
-from luthier.store import Store
 from luthier.target import Request
 from luthier.targets.scripted import ScriptedTarget, prompt_text
 from luthier.task import Score

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from luthier.experiment import running_experiment, share_cache, workspace_of
-from luthier.store import Store, StoredCall
+from luthier.ledger.store import Store, StoredCall
 from luthier.target import Completion, Request, Usage
 from luthier.training.resume import held
 

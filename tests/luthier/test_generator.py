@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from luthier.generator import ConstantGenerator, ModelGenerator, Proposal, RandomGenerator
-from luthier.harness import parse
-from luthier.harnesses.random_graph import random_graph
-from luthier.ledger import Ledger
-from luthier.meter import Meter
+from luthier.harnesses import parse
+from luthier.harnesses.pool.random_graph import random_graph
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.methods.mas_architect import clean_completion, generator_request
 from luthier.question import Question
-from luthier.store import Store
 from luthier.target import Usage
 from luthier.targets.scripted import Fault, ScriptedTarget
 

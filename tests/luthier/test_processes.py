@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from luthier.owners import is_alive, owner_of
+from luthier.process_owner import is_alive, owner_of
 from luthier.processes import descendants, run_streamed
 
 CHILD = """

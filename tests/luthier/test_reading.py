@@ -14,25 +14,25 @@ import pytest
 
 from flows.serve_schedules import read_deployments
 from luthier.ask import questions_in
-from luthier.budget import Amount, Price
-from luthier.contender import Allowance, Contender, Point, Spend, Trial, read_contender, write_contender
 from luthier.errors import InputError, LuthierError
+from luthier.evaluation.method_run import Allowance, Contender, Point, Spend, Trial, read_contender, write_contender
 from luthier.execution import Execution, Step
 from luthier.files import read_rows, write_rows
-from luthier.harness import parse
-from luthier.harnesses.configurations import parse_pool
-from luthier.harnesses.dspy_bridge import with_dspy_state
-from luthier.harnesses.graph import GraphHarness
-from luthier.harnesses.graph_json import from_json, to_json
-from luthier.harnesses.presets import read_presets
-from luthier.harnesses.program import ProgramHarness
+from luthier.harnesses import parse
+from luthier.harnesses.graph.harness import GraphHarness
+from luthier.harnesses.graph.json_form import from_json, to_json
+from luthier.harnesses.graph.presets import read_presets
+from luthier.harnesses.pool.configurations import parse_pool
+from luthier.harnesses.program.dspy_bridge import with_dspy_state
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.ledger.budget import Amount, Price
 from luthier.lineage import read_scores
 from luthier.lineage.checkpoint import read_training
-from luthier.params import load_params
+from luthier.lineage.sources import read_params, read_stages, running_stage
 from luthier.question import Question, read_questions, write_questions
 from luthier.reading import MAX_DEPTH, parse_json, parse_yaml, read_text
-from luthier.revision import read_params, read_stages, running_stage
-from luthier.searches.log import SearchLog
+from luthier.search.log import SearchLog
+from luthier.settings.load import load_params
 from luthier.target import Usage
 from luthier.tasks import open_task
 from luthier.training.checkpoint import read_record

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from luthier import sandbox as contract
+from luthier import sandboxes as contract
 from luthier.errors import InputError, SandboxError
-from luthier.sandbox import SandboxLimits, open_sandbox
+from luthier.sandbox import SandboxLimits
+from luthier.sandboxes import open_sandbox
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from luthier.question import Question
 from luthier.task import Score, validate
-from luthier.tasks.mixed import MixedSuite
+from luthier.tasks.generated.mixed import MixedSuite
 
 
 class Odd:

@@ -6,13 +6,13 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from luthier.budget import Amount
-from luthier.contender import Spend
-from luthier.evaluation import Result
+from luthier.evaluation.evaluate import Result
+from luthier.evaluation.method_run import Spend
+from luthier.evaluation.spending import Milestone
 from luthier.execution import Execution
 from luthier.files import write_json, write_rows
+from luthier.ledger.budget import Amount
 from luthier.question import Question, read_questions
-from luthier.spending import Milestone
 from luthier.target import Usage
 
 METHOD = "mas_architect"

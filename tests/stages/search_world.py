@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from luthier.context import StageContext
 from luthier.target import Request
 from luthier.targets.scripted import Fault, ScriptedTarget, prompt_text
-from luthier.workbench import Workbench
 from stages import search
 from stages.entry import Options
 from tests.stages.conftest import ASK, PROFILE
@@ -48,8 +48,8 @@ def reply(request: Request) -> str:
     return "weekday" if re.search(r"\d", before) else "gcd"
 
 
-class Landscape(Workbench):
-    """A workbench whose target is `reply`, with faults."""
+class Landscape(StageContext):
+    """A context whose target is `reply`, with faults."""
 
     faults: tuple[Fault, ...] = ()
 
@@ -68,9 +68,9 @@ def budgets(*values: float, unit: str = "calls") -> str:
 
 def search_landscape(method: str, *faults: Fault) -> dict[str, Any]:
     """Run the stage's work on the landscape; what result.json says for seed 17."""
-    with Landscape("search", method) as bench:
-        bench.faults = faults
-        search.work(bench, Options(method, False))
+    with Landscape("search", method) as context:
+        context.faults = faults
+        search.work(context, Options(method, False))
     return result(method)
 
 
@@ -87,11 +87,11 @@ def log(method: str, seed: int = 17) -> list[dict[str, Any]]:
 
 def bill(method: str) -> list[tuple[Any, ...]]:
     """What the searches of this folder's store cost as if alone, without seconds."""
-    with Workbench("search", method) as bench:
-        runs = [run for run in bench.ledger.runs() if run.startswith(f"search@{method}/")]
+    with StageContext("search", method) as context:
+        runs = [run for run in context.ledger.runs() if run.startswith(f"search@{method}/")]
         return [
             (line.account, line.role, line.phase, line.alone.rollouts, line.alone.calls, line.alone.prompt_tokens)
-            for line in bench.ledger.totals(runs)
+            for line in context.ledger.totals(runs)
         ]
 
 

@@ -22,7 +22,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Se
     (tmp_path / "profiles").mkdir()
     (tmp_path / "params.yaml").write_text(ASK.replace("tiny", "broken") + "searches: [textgrad]\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("luthier.targets.attempts.FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("luthier.targets.support.attempts.FIRST_WAIT_SECONDS", 0.01)
     with asked_of(tmp_path, "broken") as servers:
         assert run_stage("questions", questions.work, []) == 0
         yield servers

@@ -16,7 +16,7 @@ from benchmarks.workspace import copy_project, environment
 from flows.rebuild import plan
 from luthier.errors import InputError
 from luthier.files import write_json
-from luthier.revision import declared_stages
+from luthier.lineage.sources import declared_stages
 from luthier.stage_code import PINS, code_file, code_files, pinned_versions, read_pins
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,11 +64,17 @@ def test_a_replica_depends_on_the_code_of_everything_that_it_builds():
 def test_what_decides_results_is_reached():
     """The parser, the engine, the loop that runs harnesses, the store, the settings: by all that execute."""
     executing = {"grid", f"teach@{METHOD}", f"reinforce@{METHOD}", f"evaluate@{METHOD}", "compare"}
-    for name in ("graph_text.py", "openvino.py", "waves.py", "luthier/store.py", "params.py"):
+    for name in (
+        "graph/parser.py",
+        "openvino.py",
+        "executors/scheduler.py",
+        "luthier/ledger/store.py",
+        "settings/load.py",
+    ):
         assert executing <= stages_reaching(module_named(name)), name
     assert f"evaluate@{METHOD}" in stages_reaching("luthier.generator")
     assert f"sft@{METHOD}" in stages_reaching("luthier.training.sft")
-    assert "luthier/harnesses/pool.txt" in FILES[code_file("grid")]["data"]
+    assert "luthier/harnesses/pool/pool.txt" in FILES[code_file("grid")]["data"]
 
 
 def test_what_decides_nothing_is_not():
@@ -77,7 +83,7 @@ def test_what_decides_nothing_is_not():
     assert "search@gepa" in gepa
     assert not gepa & {*MAIN, "search@textgrad"}
     assert not [name for name in modules_of("grid") if name.startswith(("luthier.report", "luthier.methods", "flows"))]
-    assert not [name for name in modules_of(f"sft@{METHOD}") if name.startswith(("luthier.report", "luthier.searches"))]
+    assert not [name for name in modules_of(f"sft@{METHOD}") if name.startswith(("luthier.report", "luthier.search"))]
 
 
 def test_pinned_versions_are_those_that_are_reached_with_what_they_need():
@@ -153,13 +159,13 @@ def test_a_docstring_and_a_comment_leave_all_results_as_they_are(built):
 @pytest.mark.parametrize(
     ("name", "some", "none"),
     [
-        ("graph_text.py", MAIN | {"compare"}, set()),
+        ("graph/parser.py", MAIN | {"compare"}, set()),
         ("openvino.py", MAIN | {"compare"}, set()),
-        ("execute.py", MAIN | {"compare"}, set()),
-        ("waves.py", MAIN | {"search@gepa"}, set()),
-        ("luthier/store.py", MAIN, set()),
-        ("params.py", MAIN, set()),
-        ("generator.py", {f"evaluate@{METHOD}", f"replicas@{METHOD}"}, {f"sft@{METHOD}"}),
+        ("executors/execute.py", MAIN | {"compare"}, set()),
+        ("executors/scheduler.py", MAIN | {"search@gepa"}, set()),
+        ("luthier/ledger/store.py", MAIN, set()),
+        ("settings/load.py", MAIN, set()),
+        ("luthier/generator.py", {f"evaluate@{METHOD}", f"replicas@{METHOD}"}, {f"sft@{METHOD}"}),
         ("teach.py", {f"teach@{METHOD}", f"replicas@{METHOD}"}, {"grid", f"sft@{METHOD}", "compare"}),
         ("gepa.py", {"search@gepa"}, MAIN | {"search@mipro"}),
         ("headline.py", {"report"}, MAIN | {f"replicas@{METHOD}", "search@gepa", "compare"}),

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from luthier.contender import read_contenders
-from luthier.contest import compare as contest
-from luthier.harnesses.task_programs import program_for
-from luthier.report.comparison_summary import table
+from luthier.evaluation.compare import compare as contest
+from luthier.evaluation.method_run import read_contenders
+from luthier.harnesses.pool.task_programs import program_for
+from luthier.report.comparison.summary import table
 from stages import compare, search
 from stages.entry import run_stage
 from tests.stages.replica_files import CALLS, GENERATOR_USE, METHOD, SEEDS, TARGET_USE, TOKENS, write_replicas

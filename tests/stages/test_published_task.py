@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from luthier.files import read_rows
-from luthier.harnesses.configurations import pool
+from luthier.harnesses.pool.configurations import pool
 from luthier.question import read_questions
 from stages import evaluate, grid, questions, reinforce, report, sft, teach
 from stages.entry import run_stage

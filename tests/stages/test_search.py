@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from luthier.context import StageContext
 from luthier.errors import InputError, TargetError
 from luthier.files import digest_folder, locked
-from luthier.harnesses.program import ProgramHarness
-from luthier.harnesses.task_programs import PROGRAM_TASKS, SINGLE, program_for, read_program_file
-from luthier.params import load_params
+from luthier.harnesses.pool.task_programs import PROGRAM_TASKS, SINGLE, program_for, read_program_file
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.settings.load import load_params
 from luthier.targets.scripted import Fault
 from luthier.task import Score
-from luthier.tasks.mixed import MixedSuite
-from luthier.workbench import Workbench
+from luthier.tasks.generated.mixed import MixedSuite
 from stages import search
 from stages.entry import run_stage
 from tests.stages.search_world import (
@@ -87,11 +87,11 @@ def test_the_stage_runs_on_the_target_of_the_profile_and_repeats_for_nothing(beg
     assert run("gepa") == 0
     assert "search: gepa 17 ended (finished) with 33.3% on validation" in capsys.readouterr().out
     before = digest_folder(Path("data")), bill("gepa")
-    with Workbench("search", "gepa") as bench:
-        paid = bench.store.count("calls")
+    with StageContext("search", "gepa") as context:
+        paid = context.store.count("calls")
     assert run("gepa") == 0
-    with Workbench("search", "gepa") as bench:
-        assert bench.store.count("calls") == paid
+    with StageContext("search", "gepa") as context:
+        assert context.store.count("calls") == paid
     assert (digest_folder(Path("data")), bill("gepa")) == before
 
 
@@ -184,8 +184,8 @@ def test_another_budget_gives_what_it_gives_in_a_fresh_folder_and_pays_no_call_t
         begin("changed", profile=budgets(*values))
         search_landscape(method)
         assert digest_folder(search.OUT) == whole[values]
-        with Workbench("search", method) as bench:
-            stored.append(bench.store.count("calls"))
+        with StageContext("search", method) as context:
+            stored.append(context.store.count("calls"))
     assert stored[0] < stored[1] == stored[2]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from luthier.files import read_rows
-from luthier.harnesses.configurations import pool
+from luthier.harnesses.pool.configurations import pool
 from stages import grid, questions
 from stages.entry import TRY_AGAIN, run_stage
 from tests.luthier.targets.canned_server import Canned, answering, refused, said
@@ -44,7 +44,7 @@ def test_a_key_reaches_no_file_and_no_line(
         return said("2") if next(count) < answered else refused(f"Incorrect API key provided: {KEY}", status)
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr("luthier.targets.attempts.FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("luthier.targets.support.attempts.FIRST_WAIT_SECONDS", 0.01)
     with answering(reply) as server:
         folder = begin(project, server.url)
         assert run_stage("grid", grid.work, []) == TRY_AGAIN

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from luthier import cli
+from luthier.context import StageContext
 from luthier.files import digest_folder, read_rows
 from luthier.question import read_questions
-from luthier.workbench import Workbench
 from stages import evaluate, grid, questions, reinforce, sft, teach
 from stages.entry import run_stage
 from tests.stages.conftest import ASK, PROFILE
@@ -71,12 +71,12 @@ def test_the_grid_runs_everything_once_and_again_for_nothing(asked):
     summary = json.loads(Path("data/grid/summary.json").read_text())
     assert summary["best_on_validation"] in ("direct", "gcd", "sort-words")
     before = digest_folder(Path("data/grid"))
-    with Workbench("grid") as bench:
-        paid = bench.ledger.spent()
+    with StageContext("grid") as context:
+        paid = context.ledger.spent()
     assert paid.calls > 0
     assert run(grid) == 0
-    with Workbench("grid") as bench:
-        assert bench.ledger.spent() == paid
+    with StageContext("grid") as context:
+        assert context.ledger.spent() == paid
     assert digest_folder(Path("data/grid")) == before
 
 
@@ -86,8 +86,8 @@ def test_a_dry_run_spends_and_writes_nothing(asked, capsys):
     assert "17 questions x 3 configurations = 51 executions" in out
     assert "remaining" in out
     assert not Path("data/grid").exists()
-    with Workbench("grid") as bench:
-        assert bench.ledger.spent().calls == 0
+    with StageContext("grid") as context:
+        assert context.ledger.spent().calls == 0
 
 
 @pytest.mark.slow
@@ -109,13 +109,13 @@ def test_the_whole_pipeline_runs_and_repeats_byte_for_byte(project, tiny_base, c
     assert len(list(read_rows(Path("data/evaluate/mas_architect/executions.jsonl")))) == 5 * 17
     record = json.loads(Path("models/reinforce/mas_architect/training.json").read_text())
     assert record["parent"] == digest_folder(Path("models/sft/mas_architect"))
-    with Workbench("evaluate", "mas_architect") as bench:
-        lines = {(line.account, line.role) for line in bench.ledger.totals()}
+    with StageContext("evaluate", "mas_architect") as context:
+        lines = {(line.account, line.role) for line in context.ledger.totals()}
     assert {("test", "target"), ("test", "generator"), ("train", "generator")} <= lines
     trained = {}
     for stage in ("sft", "reinforce"):
-        with Workbench(stage, "mas_architect") as bench:
-            mine = [line for line in bench.ledger.totals() if line.role == "generator"]
+        with StageContext(stage, "mas_architect") as context:
+            mine = [line for line in context.ledger.totals() if line.role == "generator"]
             trained |= {line.phase: (line.account, line.alone.calls, line.paid.calls) for line in mine}
     rows = log["counts"]["rows"]
     assert trained["sft update"] == ("train", 2 * rows, 4 * rows), "two epochs; both runs of the stage trained"
@@ -128,8 +128,8 @@ def test_the_whole_pipeline_runs_and_repeats_byte_for_byte(project, tiny_base, c
     assert "as if alone" in table
     assert "unknown" in table, "a price that nobody gave is unknown, not 0"
     for stage, module in (("sft", sft), ("reinforce", reinforce), ("evaluate", evaluate)):
-        with Workbench(stage, "mas_architect") as bench:
-            before, real = bench.ledger.spent(), bench.ledger.spent("alone")
+        with StageContext(stage, "mas_architect") as context:
+            before, real = context.ledger.spent(), context.ledger.spent("alone")
         forecast = forecast_of(capsys, module)
         if stage == "sft":
             known = (real.calls, real.prompt_tokens, real.completion_tokens)
@@ -138,8 +138,8 @@ def test_the_whole_pipeline_runs_and_repeats_byte_for_byte(project, tiny_base, c
         assert forecast["rollouts"] >= real.rollouts, stage
         assert forecast["seconds"] > 0, "the pace is known from the runs above"
         assert forecast["price (USD)"] is None, "nobody gave one"
-        with Workbench(stage, "mas_architect") as bench:
-            assert bench.ledger.spent() == before
+        with StageContext(stage, "mas_architect") as context:
+            assert context.ledger.spent() == before
 
 
 # --- bad input -------------------------------------------------------------------------------------------------
@@ -190,20 +190,20 @@ def test_a_budget_too_small_for_one_step_stops_before_it_and_loses_nothing(asked
     assert not Path("data/grid").exists()
     asked.joinpath("params.yaml").write_text(ASK + "budget: { calls: 20 }\n")
     failure(capsys, grid)
-    with Workbench("grid") as bench:
-        assert bench.ledger.spent().calls == 20, "all that the limit allows, and no call more"
+    with StageContext("grid") as context:
+        assert context.ledger.spent().calls == 20, "all that the limit allows, and no call more"
     asked.joinpath("params.yaml").write_text(ASK)
     assert run(grid) == 0
-    with Workbench("grid") as bench:
-        assert bench.ledger.spent().calls == 34 * 3, "what was paid before the stop is not paid again"
+    with StageContext("grid") as context:
+        assert context.ledger.spent().calls == 34 * 3, "what was paid before the stop is not paid again"
 
 
 def test_a_raised_limit_counts_what_was_spent_before(asked, capsys):
     for limit in (5, 8):
         asked.joinpath("params.yaml").write_text(f"{ASK}budget: {{ calls: {limit} }}\n")
         failure(capsys, grid)
-        with Workbench("grid") as bench:
-            assert bench.ledger.spent().calls == limit
+        with StageContext("grid") as context:
+            assert context.ledger.spent().calls == limit
 
 
 def test_a_full_disk_is_one_message(project):
@@ -260,8 +260,8 @@ def test_an_evaluation_without_the_target_alone_is_refused_before_it_spends(aske
     summary = Path("data/grid/summary.json")
     summary.write_text(json.dumps({"best_on_validation": "gcd"}))
     assert "field best_on_validation: 'gcd' is none of the profile's configurations" in failure(capsys, evaluate)
-    with Workbench("evaluate", "mas_architect") as bench:
-        assert bench.ledger.spent("paid", "test").calls == 0
+    with StageContext("evaluate", "mas_architect") as context:
+        assert context.ledger.spent("paid", "test").calls == 0
 
 
 def test_a_price_limit_names_the_price_that_evaluate_lacks_before_it_spends(asked, capsys):
@@ -272,12 +272,12 @@ def test_a_price_limit_names_the_price_that_evaluate_lacks_before_it_spends(aske
     (asked / "params.yaml").write_text(ASK + "budget: { price: 1.0 }\n")
     field = "profiles/tiny.yaml, field mas_architect.generator.prompt_usd_per_million: role 'generator' has no price"
     assert field in failure(capsys, evaluate)
-    with Workbench("evaluate", "mas_architect") as bench:
-        assert bench.ledger.spent("paid", "test").calls == 0
+    with StageContext("evaluate", "mas_architect") as context:
+        assert context.ledger.spent("paid", "test").calls == 0
     (asked / "profiles" / "tiny.yaml").write_text(priced.replace("max_tokens: 10", f"max_tokens: 10, {per_million}"))
     assert "models/sft/mas_architect" in failure(capsys, evaluate), "priced, it goes on to the checkpoint it needs"
-    with Workbench("evaluate", "mas_architect") as bench:
-        assert (bench.ledger.spent("alone", "test").price or 0) > 0
+    with StageContext("evaluate", "mas_architect") as context:
+        assert (context.ledger.spent("alone", "test").price or 0) > 0
 
 
 def test_an_unknown_configuration_names_the_near_one(asked, capsys):

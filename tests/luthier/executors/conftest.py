@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from luthier.execution import Limits
-from luthier.executor import RunResult, executor_for
-from luthier.harness import parse
+from luthier.executor import RunResult
+from luthier.executors import executor_for
+from luthier.harnesses import parse
 from luthier.question import Question
 from luthier.target import Completion, Request
 from luthier.targets.scripted import ScriptedTarget

@@ -9,19 +9,20 @@ import pytest
 
 from luthier.errors import HarnessError, InputError
 from luthier.execution import Limits
-from luthier.executor import RunResult, executor_for
+from luthier.executor import RunResult
+from luthier.executors import executor_for
+from luthier.executors.job import SCORING_VERSION, Job, execution_key
 from luthier.files import digest_text
-from luthier.harness import parse
-from luthier.job import SCORING_VERSION, Job, execution_key
+from luthier.harnesses import parse
 from luthier.question import Question
-from luthier.retrieval import Corpus, Passage
 from luthier.rewards.cheating import run_with
 from luthier.target import Request
 from luthier.targets.scripted import ScriptedTarget
-from luthier.tasks.twohop import TwoHop
-from luthier.tasks.twohop_world import world
-from luthier.tools import ALL_TOOLS, CORPUS_TOOLS, MAX_HITS, TOOLS
-from luthier.values import ToolInputError
+from luthier.tasks.generated.twohop import TwoHop
+from luthier.tasks.generated.twohop_world import world
+from luthier.tools.registry import ALL_TOOLS, CORPUS_TOOLS, MAX_HITS, TOOLS
+from luthier.tools.retrieval import Corpus, Passage
+from luthier.tools.values import ToolInputError
 
 TWO_HOPS = """\
 first = retrieve(question)

@@ -8,8 +8,8 @@ import pytest
 from luthier.errors import InputError
 from luthier.execution import Limits
 from luthier.executors.graph import GraphExecutor, calls_bound, llm_calls_min, tightest
-from luthier.harness import parse
-from luthier.harnesses.graph import GraphHarness
+from luthier.harnesses import parse
+from luthier.harnesses.graph.harness import GraphHarness
 from luthier.question import Question
 from luthier.target import Request
 

@@ -9,13 +9,14 @@ import pytest
 
 from luthier.errors import InputError
 from luthier.execution import Execution, Limits
-from luthier.executor import RunResult, executor_for
-from luthier.executors.calls import read_answer
+from luthier.executor import RunResult
+from luthier.executors import executor_for
+from luthier.executors.llm_calls import read_answer
 from luthier.executors.program import ProgramExecutor, module_traces
-from luthier.harness import parse
-from luthier.harnesses.bounds import calls_bound
-from luthier.harnesses.module import Module, check_module, implementation_of
-from luthier.harnesses.program import ProgramHarness
+from luthier.harnesses import parse
+from luthier.harnesses.graph.bounds import calls_bound
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.harnesses.program.module import Module, check_module, implementation_of
 from luthier.question import Question
 from luthier.target import Message, Request
 from luthier.targets.scripted import prompt_text

@@ -8,7 +8,7 @@ import pytest
 from luthier.errors import InputError
 from luthier.execution import Limits
 from luthier.executors.prompt import PromptExecutor
-from luthier.harness import parse
+from luthier.harnesses import parse
 from luthier.question import Question
 from luthier.target import Message
 

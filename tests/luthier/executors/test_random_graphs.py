@@ -10,9 +10,9 @@ from typing import Any
 
 from luthier.execution import Limits
 from luthier.executors.graph import calls_bound, llm_calls_min
-from luthier.harnesses.graph import GraphHarness
-from luthier.harnesses.graph_json import from_json, to_json
-from luthier.harnesses.random_graph import random_graph
+from luthier.harnesses.graph.harness import GraphHarness
+from luthier.harnesses.graph.json_form import from_json, to_json
+from luthier.harnesses.pool.random_graph import random_graph
 from luthier.target import Request
 
 GRAPHS = 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier.errors import HarnessError
-from luthier.harnesses.graph import GraphHarness
+from luthier.harnesses.graph.harness import GraphHarness
 
 MEND = 'impl mend:\n  ask: "{question}"'
 

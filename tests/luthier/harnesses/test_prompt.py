@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from luthier.errors import HarnessError
-from luthier.harness import Harness, parse
+from luthier.harness import Harness
+from luthier.harnesses import parse
 from luthier.harnesses.prompt import PromptHarness
 
 

@@ -8,12 +8,12 @@ from types import ModuleType
 import pytest
 
 from luthier import lineage
-from luthier.budget import Amount
-from luthier.entry import Line
 from luthier.errors import InputError, TargetError
+from luthier.ledger.budget import Amount
+from luthier.ledger.entries import Line
 from luthier.lineage import store
+from luthier.lineage.sources import read_stages
 from luthier.lineage.tags import ledger_totals
-from luthier.revision import read_stages
 from luthier.target import Request
 from luthier.targets.openai import OpenAITarget
 from tests.luthier.targets.canned_server import answering, refused

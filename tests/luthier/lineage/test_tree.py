@@ -14,8 +14,8 @@ from luthier.lineage.figures import (
     spending_lines,
     spending_metrics,
 )
+from luthier.lineage.sources import Output, StageFacts
 from luthier.lineage.tree import render_tree
-from luthier.revision import Output, StageFacts
 
 FAMILIES = [f"family_number_{number}" for number in range(20)]
 SCORES = {

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from luthier.harnesses.program import ProgramHarness
+from luthier.harnesses.program.harness import ProgramHarness
 from luthier.question import Question
-from luthier.searches.grammar import Part, Slot
+from luthier.search.proposers.grammar import Part, Slot
 from luthier.target import Request
 from luthier.task import Score
 from tests.luthier.methods.two_modules import World

@@ -6,16 +6,16 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from luthier.harnesses.program import ProgramHarness
-from luthier.ledger import Ledger
-from luthier.meter import Meter
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.question import Question
-from luthier.search import Draft, Scope
-from luthier.searches.executing import Executed
-from luthier.searches.log import SearchLog
-from luthier.searches.programs import ProgramBinding
-from luthier.searches.session import Session, run
-from luthier.store import Store
+from luthier.search.contracts import Draft, Scope
+from luthier.search.evaluator import Executed
+from luthier.search.log import SearchLog
+from luthier.search.programs import ProgramBinding
+from luthier.search.session import Session, run
 from luthier.target import Request
 from luthier.targets.scripted import ScriptedTarget, prompt_text
 from luthier.task import Score

@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from luthier.budget import Budget
-from luthier.candidate import Candidate
 from luthier.errors import InputError, TargetError
+from luthier.ledger.budget import Budget
 from luthier.methods import gepa as method
 from luthier.methods.gepa import GepaSearch, build
-from luthier.search import Draft
-from luthier.search_params import GepaParams
-from luthier.searches.grammar import GrammarProposer
-from luthier.searches.parts import Parts
-from luthier.searches.reflective import Reflective
-from luthier.searches.selectors import Beam, NotWorse, SelectBest
+from luthier.search.candidate import Candidate
+from luthier.search.contracts import Draft
+from luthier.search.parts import Parts
+from luthier.search.proposers.grammar import GrammarProposer
+from luthier.search.reflective import Reflective
+from luthier.search.selectors import Beam, NotWorse, SelectBest
+from luthier.settings.search import GepaParams
 from luthier.target import Request
 from luthier.targets.scripted import prompt_text
 from tests.luthier.methods.gepa_world import BINDING, Bench, Fork, OneHalf, asked, forked, halves, questions
-from tests.luthier.searches.mortal import KilledError, Mortal
+from tests.luthier.search.mortal import KilledError, Mortal
 
 
 @pytest.fixture

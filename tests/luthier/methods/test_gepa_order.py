@@ -10,11 +10,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from luthier.candidate import Candidate
 from luthier.harnesses.prompt import PromptHarness
 from luthier.methods.gepa import GepaSearch
-from luthier.search import Draft
-from luthier.searches.selectors import NotWorse
+from luthier.search.candidate import Candidate
+from luthier.search.contracts import Draft
+from luthier.search.selectors import NotWorse
 from luthier.target import Request
 from luthier.targets.scripted import prompt_text
 from tests.luthier.methods.gepa_world import Bench, asked

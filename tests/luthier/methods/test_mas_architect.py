@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import pytest
 
 from luthier.errors import InputError
-from luthier.execute import InvalidHarness, Job, execute
 from luthier.execution import Execution, Limits, Step
-from luthier.harness import parse
-from luthier.harnesses.graph import GraphHarness
-from luthier.harnesses.presets import presets
-from luthier.ledger import Ledger
-from luthier.meter import Meter
+from luthier.executors.execute import InvalidHarness, Job, execute
+from luthier.harnesses import parse
+from luthier.harnesses.graph.harness import GraphHarness
+from luthier.harnesses.graph.presets import presets
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.methods import METHODS, card, mas_architect
 from luthier.methods.mas_architect import (
     Candidate,
@@ -26,14 +27,13 @@ from luthier.methods.mas_architect import (
     server_request,
     vary,
 )
-from luthier.params import known_methods, known_searches
 from luthier.question import Question
 from luthier.rewards.tiered import TieredReward
-from luthier.store import Store
+from luthier.settings.load import known_methods, known_searches
 from luthier.target import Message, Usage
 from luthier.targets.scripted import Fault, ScriptedTarget
-from luthier.tasks.mixed import MixedSuite
-from luthier.tools import TOOLS
+from luthier.tasks.generated.mixed import MixedSuite
+from luthier.tools.registry import TOOLS
 from luthier.training.policy_gradient import share_of_flat_groups
 
 SCORE = MixedSuite().score

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from luthier.budget import Budget
 from luthier.errors import InputError, TargetError
+from luthier.ledger.budget import Budget
 from luthier.methods import mipro
-from luthier.search_params import MiproParams
-from luthier.searches.demonstrations import reference_label
-from luthier.searches.llm_proposer import ModelProposer
-from luthier.searches.tpe import default_trials
+from luthier.search.demonstrations import reference_label
+from luthier.search.proposers.llm_proposer import ModelProposer
+from luthier.search.tpe import default_trials
+from luthier.settings.search import MiproParams
 from luthier.targets.scripted import Fault, ScriptedTarget
 from luthier.task import Score
 from tests.luthier.methods.two_modules import KEY, Dying, World, phases

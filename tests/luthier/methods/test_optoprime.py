@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from luthier.budget import Budget
 from luthier.errors import TargetError
+from luthier.ledger.budget import Budget
 from luthier.methods import searcher
 from luthier.methods.optoprime import CARD, build
-from luthier.search import Draft
-from luthier.search_params import OptoprimeParams
-from luthier.searches.backward import BackwardCredit
-from luthier.searches.credit import OutcomeCredit
-from luthier.searches.grammar import GrammarProposer
-from luthier.searches.llm_proposer import ModelProposer
-from luthier.searches.report_graph import ReportCredit
-from luthier.searches.selectors import Always, Latest
+from luthier.methods.optoprime.report_graph import ReportCredit
+from luthier.methods.textgrad.backward import BackwardCredit
+from luthier.search.contracts import Draft
+from luthier.search.credit import OutcomeCredit
+from luthier.search.proposers.grammar import GrammarProposer
+from luthier.search.proposers.llm_proposer import ModelProposer
+from luthier.search.selectors import Always, Latest
+from luthier.settings.search import OptoprimeParams
 from luthier.targets.scripted import Fault, ScriptedTarget, prompt_text
 from tests.luthier.methods.assembly_line import GRAMMAR, NOTE, ONLY, Line
 from tests.luthier.methods.two_modules import Dying

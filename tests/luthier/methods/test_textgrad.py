@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from luthier.budget import Budget
-from luthier.candidate import Candidate
 from luthier.errors import TargetError
+from luthier.ledger.budget import Budget
 from luthier.methods import searcher
 from luthier.methods.textgrad import CARD, build
-from luthier.search import Draft
-from luthier.search_params import TextgradParams
-from luthier.searches.backward import BackwardCredit
-from luthier.searches.credit import OutcomeCredit
-from luthier.searches.grammar import GrammarProposer
-from luthier.searches.llm_proposer import ModelProposer
-from luthier.searches.programs import ProgramBinding
-from luthier.searches.selectors import Latest, NotWorse
+from luthier.methods.textgrad.backward import BackwardCredit
+from luthier.search.candidate import Candidate
+from luthier.search.contracts import Draft
+from luthier.search.credit import OutcomeCredit
+from luthier.search.programs import ProgramBinding
+from luthier.search.proposers.grammar import GrammarProposer
+from luthier.search.proposers.llm_proposer import ModelProposer
+from luthier.search.selectors import Latest, NotWorse
+from luthier.settings.search import TextgradParams
 from luthier.targets.scripted import Fault, ScriptedTarget, prompt_text
 from tests.luthier.methods.assembly_line import GRAMMAR, NOTE, ONLY, Line
 from tests.luthier.methods.two_modules import Dying

@@ -14,19 +14,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from luthier.budget import Budget
-from luthier.harnesses.program import ProgramHarness
-from luthier.ledger import Ledger
-from luthier.meter import Meter
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.ledger.budget import Budget
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.question import Question
-from luthier.search import Scope
-from luthier.searches.executing import Executed
-from luthier.searches.grammar import GrammarProposer, Part, Slot
-from luthier.searches.log import SearchLog
-from luthier.searches.parts import Parts
-from luthier.searches.programs import ProgramBinding
-from luthier.searches.session import Session, run
-from luthier.store import Store
+from luthier.search.contracts import Scope
+from luthier.search.evaluator import Executed
+from luthier.search.log import SearchLog
+from luthier.search.parts import Parts
+from luthier.search.programs import ProgramBinding
+from luthier.search.proposers.grammar import GrammarProposer, Part, Slot
+from luthier.search.session import Session, run
 from luthier.target import Request
 from luthier.targets.scripted import ScriptedTarget
 from luthier.task import Score

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from luthier.params import load_params
-from luthier.report.data import read_report_data
+from luthier.report.sections.data import read_report_data
+from luthier.settings.load import load_params
 
 
 def load(name):

@@ -8,9 +8,8 @@ import shutil
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from luthier.comparison import mean_interval
-from luthier.entry import Context
-from luthier.evaluation import (
+from luthier.context import StageContext
+from luthier.evaluation.evaluate import (
     compositions,
     difference,
     evaluate,
@@ -21,24 +20,25 @@ from luthier.evaluation import (
     scores_of,
     standing,
 )
-from luthier.execute import execute
+from luthier.evaluation.statistics import mean_interval
+from luthier.executors.execute import execute
+from luthier.executors.job import Job
 from luthier.files import digest_file, digest_folder, write_json, write_rows
 from luthier.generator import ConstantGenerator, Proposal, RandomGenerator
-from luthier.harnesses.configurations import select
-from luthier.harnesses.random_graph import random_graph
-from luthier.job import Job
-from luthier.ledger import Ledger
-from luthier.meter import Meter
+from luthier.harnesses.pool.configurations import select
+from luthier.harnesses.pool.random_graph import random_graph
+from luthier.ledger.entries import Context
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.methods import mas_architect
 from luthier.methods.mas_architect import Candidate
-from luthier.params import load_params
 from luthier.question import Question, read_questions, write_questions
-from luthier.store import Store
+from luthier.settings.load import load_params
 from luthier.target import Usage
 from luthier.targets.scripted import ScriptedTarget, prompt_text
 from luthier.task import Score
 from luthier.training.bill import LedgerBill
-from luthier.workbench import Workbench
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 METHOD = "mas_architect"
@@ -135,7 +135,7 @@ class Runner:
         self.target = ScriptedTarget(read, name="reader")
 
     def run(self, stage, account, split, method=METHOD):
-        name = Workbench(stage, method, params=self.params).run
+        name = StageContext(stage, method, params=self.params).run
         meter = Meter(
             self.target,
             self.store,
@@ -150,7 +150,7 @@ class Runner:
         return lambda jobs: execute(jobs, score, meter)
 
     def bill(self, stage, root):
-        name = Workbench(stage, METHOD, params=self.params).run
+        name = StageContext(stage, METHOD, params=self.params).run
         context = Context("train", "generator", METHOD, stage, "train", self.seed)
         return LedgerBill(Ledger(self.store, run=name), context, "digest", root / ".cache/training" / stage)
 
@@ -222,7 +222,7 @@ def teach(runner, root, train_questions, pool) -> set[str]:
     pairs += [(q, item.harness, f"pool:{item.name}") for q in shown for item in pool]
     executions = runner.run("teach", "data", "train")([Job(h, q, runner.seed) for q, h, _ in pairs])
     candidates = [Candidate(q, h, source, e) for (q, h, source), e in zip(pairs, executions, strict=True)]
-    limits = Workbench("teach", METHOD, params=runner.params).limits
+    limits = StageContext("teach", METHOD, params=runner.params).limits
     rows, log = mas_architect.filter_candidates(candidates, score, limits, 1)
     write_json(root / f"data/teach/{METHOD}/log.json", asdict(log))
     write_rows(root / f"data/teach/{METHOD}/rows.jsonl", [asdict(row) for row in rows])

@@ -2,9 +2,9 @@
 
 import random
 
-from luthier.budget import Amount
-from luthier.contender import Allowance, Contender, Point, Spend, Trial
+from luthier.evaluation.method_run import Allowance, Contender, Point, Spend, Trial
 from luthier.execution import Execution, Step
+from luthier.ledger.budget import Amount
 from luthier.question import Question
 from luthier.target import Usage
 

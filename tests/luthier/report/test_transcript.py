@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from luthier.budget import Price
-from luthier.evaluation import Result
+from luthier.evaluation.evaluate import Result
 from luthier.execution import Execution, Step
-from luthier.prices import PriceTag
+from luthier.ledger.budget import Price
+from luthier.ledger.prices import PriceTag
 from luthier.report.transcript import transcript, transcript_row
 from luthier.target import Usage
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 import pytest
 
 from luthier.execution import Execution, Limits
-from luthier.harness import parse
-from luthier.harnesses.configurations import pool
+from luthier.harnesses import parse
+from luthier.harnesses.pool.configurations import pool
 from luthier.question import Question
 from luthier.rewards.cheating import find_cheat, run_with
 from luthier.target import Request, Usage
 from luthier.targets.scripted import prompt_text
-from luthier.tasks.mixed import MixedSuite
+from luthier.tasks.generated.mixed import MixedSuite
 
 SUITE = MixedSuite()
 LIMITS = Limits()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from luthier.execution import Execution, Limits
-from luthier.harnesses.module import Module
-from luthier.harnesses.program import ProgramHarness
+from luthier.harnesses.program.harness import ProgramHarness
+from luthier.harnesses.program.module import Module
 from luthier.question import Question
 from luthier.rewards.cheating import find_cheat, run_with
 from luthier.target import Request

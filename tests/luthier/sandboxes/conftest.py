@@ -1,7 +1,8 @@
 import pytest
 
 from luthier.errors import SandboxError
-from luthier.sandbox import Sandbox, open_sandbox
+from luthier.sandbox import Sandbox
+from luthier.sandboxes import open_sandbox
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])

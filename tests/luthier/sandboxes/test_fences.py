@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from luthier.errors import InputError
-from luthier.sandbox import SandboxLimits, open_sandbox
+from luthier.sandbox import SandboxLimits
+from luthier.sandboxes import open_sandbox
 
 ROOT = Path(__file__).parents[3]
 
@@ -205,7 +206,7 @@ def test_an_ordinary_user_is_fenced_in_as_well():
     program = (
         "import sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from luthier.sandbox import open_sandbox\n"
+        "from luthier.sandboxes import open_sandbox\n"
         "for name in ('bubblewrap', 'landlock'):\n"
         "    print(open_sandbox(name).run('import os; print(os.getuid())').outcome)\n"
     )

@@ -9,7 +9,7 @@ from benchmarks.hostile import all_kinds
 from benchmarks.hostile.answers import all_answers
 from benchmarks.sandbox_attacks import ANSWERS, FENCES, attack_as, users
 from luthier.errors import SandboxError
-from luthier.sandbox import open_sandbox
+from luthier.sandboxes import open_sandbox
 
 KINDS = [*(kind.name for kind in all_kinds()), ANSWERS]
 THIRD = 3  # as another user, one in three: the benchmark runs all

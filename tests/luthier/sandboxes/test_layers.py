@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from luthier.errors import SandboxError
-from luthier.sandbox import SandboxLimits, open_sandbox
-from luthier.sandboxes import bubblewrap, landlock
-from luthier.sandboxes.interpreter import START_CODE
-from luthier.sandboxes.tree import descendants
+from luthier.sandbox import SandboxLimits
+from luthier.sandboxes import bubblewrap, landlock, open_sandbox
+from luthier.sandboxes.support.interpreter import START_CODE
+from luthier.sandboxes.support.tree import descendants
 
 UNREADABLE = "_process_control(_SET_DUMPABLE, 0)"
 ROOT = Path(__file__).parents[3]
@@ -98,7 +98,7 @@ def test_a_first_process_that_was_taken_over_does_not_outlive_the_run(module, mo
     place = "    events = select.poll()"
     assert place in START_CODE
     monkeypatch.setattr(module, "START_CODE", START_CODE.replace(place, STUBBORN + place))
-    monkeypatch.setattr("luthier.sandboxes.tree._END_SECONDS", 0.5)
+    monkeypatch.setattr("luthier.sandboxes.support.tree._END_SECONDS", 0.5)
     result = sandbox.run("print('done')", limits=SandboxLimits(seconds=0.5))
     assert (result.outcome, result.stdout) == ("timeout", "done\n")
 
@@ -106,7 +106,7 @@ def test_a_first_process_that_was_taken_over_does_not_outlive_the_run(module, mo
 @pytest.mark.parametrize("seconds", [0.02, 0.1, 0.3])
 def test_a_run_ends_with_the_process_that_asked_for_it(sandbox, orphans_are_ours, seconds):
     program = (
-        "from luthier.sandbox import open_sandbox\n"
+        "from luthier.sandboxes import open_sandbox\n"
         f"print('open', open_sandbox({sandbox.name!r}).name, flush=True)\n"
         f"open_sandbox({sandbox.name!r}).run('import os, time\\nos.fork()\\nwhile True: time.sleep(1)')\n"
     )

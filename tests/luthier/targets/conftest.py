@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from luthier.targets.openvino import OpenVinoTarget
-from luthier.targets.weights import Prepared, prepare
+from luthier.targets.support.weights import Prepared, prepare
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -10,7 +10,7 @@ import pytest
 from luthier.errors import InputError
 from luthier.target import Completion, Message, Request
 from luthier.targets.openvino import OpenVinoTarget
-from luthier.targets.weights import Prepared
+from luthier.targets.support.weights import Prepared
 
 pytestmark = pytest.mark.slow
 WORDS = [

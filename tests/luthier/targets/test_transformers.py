@@ -11,8 +11,8 @@ from transformers import AutoModelForCausalLM
 from luthier.errors import InputError
 from luthier.target import Completion, Message, Request
 from luthier.targets.openvino import OpenVinoTarget
+from luthier.targets.support.weights import Prepared
 from luthier.targets.transformers import TransformersTarget
-from luthier.targets.weights import Prepared
 
 pytestmark = pytest.mark.slow
 PROMPTS = ["Once upon a time", "The capital of France is", "One, two, three,", "Water is made of hydrogen and"]

@@ -18,7 +18,7 @@ import pytest
 
 from luthier.target import Completion, Message, Request
 from luthier.targets.openai import OpenAITarget
-from luthier.targets.weights import Prepared
+from luthier.targets.support.weights import Prepared
 from tests.luthier.targets.test_outages import free_port
 
 PYTHON = os.environ.get("LUTHIER_VLLM_PYTHON", "")

@@ -13,7 +13,7 @@ from luthier.errors import InputError
 from luthier.question import SPLITS, Question, Split
 from luthier.task import Task, validate
 from luthier.tasks import TASKS, open_task
-from luthier.tasks.hotpotqa import HotpotQa, word_f1
+from luthier.tasks.benchmarks.hotpotqa import HotpotQa, word_f1
 
 
 def write(path: Path, text: str) -> Path:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from luthier.question import Question, Split
 from luthier.tasks import open_task
-from luthier.tasks.bbh import BigBenchHard
+from luthier.tasks.benchmarks.bbh import BigBenchHard
+from luthier.tasks.benchmarks.mmlu import Mmlu
 from luthier.tasks.copies import Row, merge
-from luthier.tasks.mmlu import Mmlu
 
 
 def row(content: str, reference: str, split: Split = "train", where: str = "f:1") -> Row:

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from luthier.tasks.benchmarks.options import permute, render, same_choice, split_options
 from luthier.tasks.latex import boxed, same_math
-from luthier.tasks.options import permute, render, same_choice, split_options
 from luthier.tasks.scoring import final_answer, judge, same_number, same_text
 
 

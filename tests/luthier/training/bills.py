@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from luthier.entry import Context
-from luthier.ledger import Ledger
-from luthier.store import Store
+from luthier.ledger.entries import Context
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.store import Store
 from luthier.training.bill import LedgerBill
 
 CONTEXT = Context("train", "generator", "mas_architect", "reinforce", "train", 17)

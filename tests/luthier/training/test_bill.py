@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from luthier.budget import Amount, Budget, Price
 from luthier.errors import BudgetExhausted, InputError
-from luthier.ledger import Ledger
-from luthier.store import Store
+from luthier.ledger.budget import Amount, Budget, Price
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.store import Store
 from luthier.target import Usage
 from luthier.training.bill import LedgerBill, Updates, paying
 from tests.luthier.training.bills import CONTEXT, spent
@@ -162,9 +162,9 @@ def test_passes_in_flight_at_a_kill_are_reported_as_lost(store, tmp_path):
     code = """
 import os, sys
 from pathlib import Path
-from luthier.entry import Context
-from luthier.ledger import Ledger
-from luthier.store import Store
+from luthier.ledger.entries import Context
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.store import Store
 from luthier.training.bill import LedgerBill, Updates
 folder = Path(sys.argv[1])
 ledger = Ledger(Store(folder / "store.sqlite"), run="r")

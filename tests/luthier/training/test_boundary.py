@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from luthier.harnesses.configurations import pool
+from luthier.harnesses.pool.configurations import pool
 from luthier.methods.mas_architect import generator_prompt
-from luthier.targets.weights import prepare
-from luthier.tasks.mixed import MixedSuite
+from luthier.targets.support.weights import prepare
+from luthier.tasks.generated.mixed import MixedSuite
 
 ROOT = Path(__file__).resolve().parents[3]
 

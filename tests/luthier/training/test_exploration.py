@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from luthier.execute import Job, execute
 from luthier.execution import Execution, Limits
-from luthier.ledger import Ledger
-from luthier.meter import Meter
+from luthier.executors.execute import Job, execute
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.meter import Meter
+from luthier.ledger.store import Store
 from luthier.methods import mas_architect
-from luthier.params import ReinforceParams, SftParams
 from luthier.question import Question
 from luthier.rewards.tiered import TieredReward
-from luthier.store import Store
+from luthier.settings.load import ReinforceParams, SftParams
 from luthier.targets.scripted import ScriptedTarget
-from luthier.tasks.mixed import MixedSuite
+from luthier.tasks.generated.mixed import MixedSuite
 from luthier.training import checkpoint, policy_gradient, sft
 from luthier.training.bill import LedgerBill
 from luthier.training.sampler import Sampler

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from luthier.budget import Amount, Price
-from luthier.entry import Context, Entry
 from luthier.execution import Limits
-from luthier.ledger import Ledger
-from luthier.store import Store
+from luthier.ledger.budget import Amount, Price
+from luthier.ledger.entries import Context, Entry
+from luthier.ledger.ledger import Ledger
+from luthier.ledger.store import Store
 from luthier.target import Usage
 from luthier.training.bill import LedgerBill
 from luthier.training.forecast import BOUNDED, EXECUTED, Outlook, count_tokens, update_usage

@@ -1,0 +1,1 @@
+"""Scoring generators and comparing them: rows, statistics, runs of methods, results."""

@@ -1,0 +1,1 @@
+"""Harness kind `graph`: a declared multi-agent system as a short text."""

@@ -1,0 +1,1 @@
+"""Harness kind `program`: modules with instruction and demonstrations."""

@@ -1,0 +1,1 @@
+"""Markup, tables, charts and the frame of a page."""

@@ -1,0 +1,1 @@
+"""What the sandboxes share, and what runs inside them."""

@@ -1,0 +1,28 @@
+"""`Parts`: what a search method is built from, chosen apart from the method itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from luthier.ledger.meter import Meter
+from luthier.search.contracts import Proposer
+from luthier.search.demonstrations import Label
+from luthier.search.programs import ProgramBinding
+from luthier.search.proposers.grammar import GrammarProposer
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts that the settings name.
+
+    Attributes:
+        binding: Between the program and its candidates.
+        proposer: Writes instructions: the offline grammar, or a model.
+        critic_meter: Pays the calls of a model that criticises (role critic); None offline.
+        label: Where labelled demonstrations come from; None gives none.
+    """
+
+    binding: ProgramBinding
+    proposer: Proposer = field(default_factory=GrammarProposer)
+    critic_meter: Meter | None = None
+    label: Label | None = None

@@ -1,0 +1,1 @@
+"""Who writes new instructions: an offline grammar, or a model."""

@@ -1,0 +1,1 @@
+"""Settings: `params.yaml` and a profile, read and checked."""

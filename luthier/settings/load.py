@@ -1,0 +1,363 @@
+"""`params.yaml` and the profile that it names, checked in one place.
+
+`params.yaml` says *what* is asked (task, methods, seed, budget); `profiles/<profile>.yaml` says with which
+engines and sizes. Both are read together; an unknown key, a wrong type or a value out of range is one
+error that names the file, the field and the nearest known key. Types are strict (`"3"` is no number);
+floats are read as DVC reads them (YAML 1.2: `1e-5` is a number, which plain PyYAML takes for a text).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import reprlib
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from luthier.errors import InputError
+from luthier.reading import PlacedLoader, parse_yaml, read_text
+from luthier.settings.base import Section
+from luthier.settings.search import SearchParams, SearchSettings
+
+PARAMS_FILE = "params.yaml"
+MAX_SEED = 2**32 - 1
+"""What every random generator behind a training takes."""
+PRICE_FIELDS = ("prompt_usd_per_million", "completion_usd_per_million", "trained_usd_per_million")
+"""Settings that decide what work costs, and no result."""
+SectionT = TypeVar("SectionT", bound="Section")
+
+
+class TargetParams(Section):
+    """The frozen model. `engine`: openvino | transformers | openai | scripted."""
+
+    engine: Literal["openvino", "transformers", "openai", "scripted"] = "openvino"
+    model: str = Field(default="embedded", description="'embedded', a local folder, or a server's model name")
+    base_url: str = Field(default="", description="server root, for engine openai")
+    revision: str = Field(default="", description="pins a server's weights in the fingerprint")
+    precision: Literal["bf16", "f32"] = "bf16"
+    batch: int = Field(default=64, ge=1)
+    device: str = "cpu"
+    timeout_seconds: float = Field(default=60.0, gt=0, description="of one attempt, first byte to last")
+    retries: int = Field(default=4, ge=0)
+    concurrency: int = Field(default=16, ge=1)
+    outage_seconds: float = Field(default=300.0, ge=0, description="how long to wait for a server that is away")
+    thinking_tokens: int = Field(default=0, ge=0, description="room for a reasoning model to think")
+    share_prefixes: bool = Field(default=False, description="faster, but not exact on the embedded engine")
+    prompt_usd_per_million: float | None = Field(default=None, ge=0, description="unknown stays unknown, never 0")
+    completion_usd_per_million: float | None = Field(default=None, ge=0)
+
+
+class TaskParams(Section):
+    """Which questions. `source` is a local file, a folder or a hub id where the task needs one."""
+
+    name: str = "mixed"
+    source: str = ""
+    seed: int = Field(default=7, ge=0, description="seed of the questions; apart from the training seed")
+
+
+class QuestionsParams(Section):
+    """How many questions of each split."""
+
+    train: int = Field(ge=1)
+    validation: int = Field(ge=1)
+    test: int = Field(ge=1)
+    held_out: int = Field(default=0, ge=0, description="test questions of families that stand in no split")
+
+
+class LimitsParams(Section):
+    """Bounds of one execution; see `luthier.execution.Limits`."""
+
+    steps: int = Field(default=40, ge=1)
+    visits: int = Field(default=8, ge=1)
+    calls: int = Field(default=24, ge=1)
+    tokens: int = Field(default=16_000, ge=1)
+
+
+class GridParams(Section):
+    """Which configurations of the pool run on how many train and validation questions."""
+
+    configurations: list[str] = Field(min_length=1)
+    train: int = Field(ge=1)
+    validation: int = Field(ge=1)
+    width: int = Field(default=512, ge=1, description="executions advanced together")
+
+
+class TeachParams(Section):
+    """Phase teach: candidates and the filter (defaults are ours; the paper gives none)."""
+
+    families: list[str] = Field(default_factory=list, description="families that the teacher sees; empty = all")
+    variations: int = Field(default=64, ge=0, description="seeded one-edit variations of the pool per question")
+    confirm: int = Field(default=12, ge=0, description="promising systems tried on all questions of a family")
+    min_share: float = Field(default=0.0, ge=0, le=1, description="least share solved, relative to the family's best")
+    rows_per_question: int = Field(default=1, ge=1)
+    server: TargetParams | None = Field(default=None, description="a large model that writes the graphs")
+    samples: int = Field(default=4, ge=1, description="graphs asked of the server per question")
+
+
+class GeneratorParams(Section):
+    """The trainable model that writes harnesses."""
+
+    model: str = Field(default="embedded", description="'embedded' or a local folder in Hugging Face form")
+    max_tokens: int = Field(default=48, ge=4, description="bound of one harness text")
+    prompt_usd_per_million: float | None = Field(default=None, ge=0, description="unknown stays unknown, never 0")
+    completion_usd_per_million: float | None = Field(default=None, ge=0)
+    trained_usd_per_million: float | None = Field(default=None, ge=0, description="of tokens that it is trained on")
+
+
+class TrainerParams(Section):
+    """What every training phase shares."""
+
+    learning_rate: float = Field(gt=0)
+    batch: int = Field(ge=1, description="sft: rows per optimiser step; reinforce: rows in memory at once")
+    precision: Literal["fp32", "autocast_bf16", "bf16"] = "autocast_bf16"
+    layers: int = Field(default=0, ge=0, description="train only the last N layers; 0 = all weights (ours)")
+    deepspeed: str = Field(default="", description="ZeRO configuration file, for several GPUs")
+
+
+class SftParams(TrainerParams):
+    """Phase sft (TRL SFTTrainer, loss on the completion alone)."""
+
+    epochs: float = Field(gt=0)
+
+
+class ReinforceParams(TrainerParams):
+    """Phase reinforce (TRL GRPOTrainer). Algorithm, group size, KL and clip are ours: no source states them."""
+
+    steps: int = Field(ge=1)
+    questions: int = Field(default=8, ge=1, description="questions per step")
+    samples: int = Field(default=8, ge=2, description="group size")
+    temperature: float = Field(default=1.2, gt=0)
+    kl: float = Field(default=0.0, ge=0, description="weight of the KL term against the SFT checkpoint; 0 = off")
+    clip: float = Field(default=0.2, gt=0, description="PPO clip range epsilon")
+    scale: Literal["group", "batch", "none"] = Field(default="group", description="divide advantages by this std")
+    drop_flat_groups: bool = Field(default=True, description="no forward/backward for zero-variance groups (ours)")
+    probe_samples: int = Field(default=8, ge=0, description="samples that choose the questions; 0 = no choice")
+    solved_below: float = Field(default=1.0, gt=0, le=1, description="share of correct samples that ends a question")
+    save_every: int = Field(default=10, ge=1, description="steps between resumable checkpoints")
+    milestones: list[int] = Field(default_factory=list, description="steps whose checkpoints are kept and compared")
+    valid_but_wrong: float = Field(default=0.1, ge=0, le=1, description="middle tier of the reward")
+
+    @model_validator(mode="after")
+    def _whole_batches(self) -> ReinforceParams:
+        if self.questions * self.samples % self.batch:
+            raise ValueError(
+                f"batch {self.batch} does not divide questions x samples = {self.questions * self.samples}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _inner_milestones(self) -> ReinforceParams:
+        if self.milestones != sorted(set(self.milestones)) or any(not 0 < m < self.steps for m in self.milestones):
+            raise ValueError(f"milestones {self.milestones} must rise and lie between 0 and steps = {self.steps}")
+        return self
+
+
+class EvaluateParams(Section):
+    """How the contenders are scored on the test questions."""
+
+    resamples: int = Field(default=2000, ge=100, description="bootstrap resamples of an interval")
+
+
+class CompareParams(Section):
+    """What methods are compared at: equal total budgets, several seeds."""
+
+    seeds: list[int] = Field(default_factory=lambda: [17], min_length=1, description="of searches and of training")
+    unit: Literal["price", "calls", "rollouts", "prompt_tokens", "completion_tokens"] = "price"
+    budgets: list[float] = Field(default_factory=list, description="total budgets in `unit`, the largest ends a search")
+    resamples: int = Field(default=2000, ge=100, description="bootstrap resamples of an interval")
+    second_target: TargetParams | None = Field(default=None, description="the same harnesses run on it, too")
+
+    @model_validator(mode="after")
+    def _distinct(self) -> CompareParams:
+        if max(self.seeds) > MAX_SEED:
+            raise ValueError(f"seeds {self.seeds} must be at most {MAX_SEED}")
+        for name, values in (("seeds", self.seeds), ("budgets", self.budgets)):
+            if len(set(values)) != len(values) or any(value < 0 for value in values):
+                raise ValueError(f"{name} {values} must be different numbers of at least 0")
+        return self
+
+
+class MethodParams(Section):
+    """The phases of one learned method."""
+
+    generator: GeneratorParams = GeneratorParams()
+    teach: TeachParams
+    sft: SftParams
+    reinforce: ReinforceParams
+
+
+class BudgetParams(Section):
+    """Limits of one stage's spending; null = unlimited. Any limit stops."""
+
+    rollouts: int | None = Field(default=None, ge=0)
+    calls: int | None = Field(default=None, ge=0)
+    prompt_tokens: int | None = Field(default=None, ge=0)
+    completion_tokens: int | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, ge=0)
+    price: float | None = Field(default=None, ge=0)
+
+
+class Ask(Section):
+    """`params.yaml`: what is asked."""
+
+    profile: str
+    seed: int = Field(default=17, ge=0, le=MAX_SEED)
+    task: TaskParams = TaskParams()
+    methods: list[str] = Field(min_length=1)
+    searches: list[str] = Field(default_factory=list, description="methods that search, for the comparison")
+    budget: BudgetParams = BudgetParams()
+
+
+class Profile(Section):
+    """`profiles/<name>.yaml`: engines and sizes."""
+
+    target: TargetParams
+    limits: LimitsParams = LimitsParams()
+    questions: QuestionsParams
+    grid: GridParams
+    mas_architect: MethodParams
+    evaluate: EvaluateParams = EvaluateParams()
+    search: SearchParams = SearchParams()
+    proposer: TargetParams | None = Field(default=None, description="the model behind proposer and critic: a server")
+    compare: CompareParams = CompareParams()
+
+
+class Params(Section):
+    """Everything that a stage may read."""
+
+    ask: Ask
+    profile: Profile
+
+    def method(self, name: str) -> MethodParams:
+        """Settings of one method.
+
+        Raises:
+            InputError: the method is unknown.
+        """
+        self._check("methods", name, known_methods())
+        section = getattr(self.profile, name)
+        assert isinstance(section, MethodParams)
+        return section
+
+    def searching(self, name: str) -> SearchSettings:
+        """Settings of one search.
+
+        Raises:
+            InputError: the search is unknown.
+        """
+        self._check("searches", name, known_searches())
+        section: SearchSettings = getattr(self.profile.search, name)
+        return section
+
+    def _check(self, field: str, name: str, known: tuple[str, ...]) -> None:
+        if name not in known:
+            raise InputError(
+                f"field {field}: {name!r} is unknown{_near(name, known)}",
+                where=PARAMS_FILE,
+                fix=f"use one of {', '.join(known)}",
+            )
+
+
+def known_methods() -> tuple[str, ...]:
+    """Names of the learned methods that have settings."""
+    return ("mas_architect",)
+
+
+def known_searches() -> tuple[str, ...]:
+    """Names of the searches that have settings."""
+    return ("bootstrap", "mipro", "textgrad", "optoprime", "gepa")
+
+
+def load_params(root: Path = Path(".")) -> Params:
+    """Read and check `params.yaml` and its profile.
+
+    Raises:
+        InputError: a file is missing or broken, or a field is unknown, of the wrong type or out of range.
+    """
+    ask_path = root / PARAMS_FILE
+    ask = _parse(Ask, _read(ask_path), ask_path)
+    profiles = sorted(path.stem for path in (root / "profiles").glob("*.yaml"))
+    if ask.profile not in profiles:
+        raise InputError(
+            f"field profile: {ask.profile!r} is unknown{_near(ask.profile, profiles)}",
+            where=str(ask_path),
+            fix=f"use one of {', '.join(profiles)}, or add profiles/{ask.profile}.yaml",
+        )
+    profile_path = root / "profiles" / f"{ask.profile}.yaml"
+    params = Params(ask=ask, profile=_parse(Profile, _read(profile_path), profile_path))
+    for method in ask.methods:
+        params.method(method)
+    for search in ask.searches:
+        params.searching(search)
+    return params
+
+
+_TEXTS = frozenset({"revision", "model"})
+"""Settings that stay texts when they look like a number, as a git hash may (`5e31`, `0012345`)."""
+_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+
+
+class _SettingsLoader(PlacedLoader):
+    """PyYAML with the floats of YAML 1.2, and without a key that silently replaces an earlier one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in _TEXTS and value.tag in _NUMBERS:
+                value.tag = "tag:yaml.org,2002:str"
+        names = [key.value for key, _ in node.value]
+        for position, (key, _) in enumerate(node.value):
+            if key.value in names[:position]:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} stands twice", key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_SettingsLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    text = read_text(path, what="the settings", fix="run in the project's folder")
+    value = parse_yaml(text, where=str(path), fix="correct the line named", loader=_SettingsLoader)
+    if not isinstance(value, Mapping):
+        raise InputError("not a mapping of settings", where=str(path), fix="write `name: value` lines")
+    return value
+
+
+def _parse(section: type[SectionT], value: Mapping[str, Any], path: Path) -> SectionT:
+    try:
+        return section.model_validate(value)
+    except ValidationError as error:
+        # A misspelt name also leaves the right one missing: the misspelling is what to tell.
+        first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
+        field = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = _fields_at(section, first["loc"][:-1])
+            raise InputError(
+                f"field {field}: unknown{_near(str(first['loc'][-1]), known)}",
+                where=str(path),
+                fix=f"known here: {', '.join(known)}",
+            ) from error
+        if first["type"] == "missing":
+            raise InputError(f"field {field}: missing", where=str(path), fix=f"add `{field}`") from error
+        got = f" (got {reprlib.repr(first['input'])})" if not isinstance(first["input"], Mapping) else ""
+        place = f"field {field}: " if field else ""
+        raise InputError(f"{place}{first['msg']}{got}", where=str(path), fix="correct the value") from error
+
+
+def _fields_at(section: type[Section], location: tuple[int | str, ...]) -> list[str]:
+    current: Any = section
+    for part in location:
+        current = current.model_fields[part].annotation
+        current = next((kind for kind in typing.get_args(current) if hasattr(kind, "model_fields")), current)
+    return sorted(current.model_fields)
+
+
+def _near(name: str, known: list[str] | tuple[str, ...]) -> str:
+    match = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {match[0]!r}?)" if match else ""

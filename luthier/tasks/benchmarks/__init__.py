@@ -1,0 +1,1 @@
+"""Loaders and scorers of published benchmarks."""

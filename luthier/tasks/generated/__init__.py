@@ -1,0 +1,1 @@
+"""Tasks whose questions are generated here."""
