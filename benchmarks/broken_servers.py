@@ -40,6 +40,7 @@ KINDS = (
     "no JSON",
     "half an answer",
     "no choices",
+    "no usage",
     "error inside a 200",
     "never answers",
 )
@@ -137,6 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
             "no JSON": lambda: self._send(200, b"<html>Bad Gateway</html>"),
             "half an answer": lambda: self._send(200, self._answer(body)[:40]),
             "no choices": lambda: self._send(200, self._answer(body, choices=[])),
+            "no usage": lambda: self._send(200, self._answer(body, usage=None)),
             "another model answers": lambda: self._send(200, self._answer(body, model="another")),
             "error inside a 200": lambda: self._send(200, json.dumps({"error": {"message": "engine died"}}).encode()),
             "never answers": lambda: time.sleep(5),

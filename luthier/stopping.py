@@ -23,6 +23,7 @@ STOPPED: Final = 3
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _Handler = Callable[[int, FrameType | None], object] | int | None
 _BEFORE: dict[int, _Handler] = {}
+_IN_USE: list[StopSignal] = []
 
 
 class StopRequested(BaseException):
@@ -56,9 +57,11 @@ class StopSignal:
             self._previous = {number: signal.signal(number, self._ask) for number in _SIGNALS}
         except ValueError:
             self._previous = {}
+        _IN_USE.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        _IN_USE.remove(self)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
@@ -101,6 +104,11 @@ class StopSignal:
             return 0
         except OSError as error:
             raise StoreError(f"cannot look for the stop file ({error})", where=str(self.path)) from error
+
+
+def stop_asked() -> bool:
+    """Whether the command that runs in this process was asked to stop: for waits that have no step in which to ask."""
+    return any(stop.requested() for stop in tuple(_IN_USE))
 
 
 def end_while_starting() -> None:

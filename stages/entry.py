@@ -57,6 +57,7 @@ def run_stage(
     arguments = parser.parse_args(argv)
     options = Options(getattr(arguments, "method", ""), arguments.dry_run)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    stop: StopSignal | None = None
     try:
         with StopSignal() as stop:
             stop.check()
@@ -77,4 +78,7 @@ def run_stage(
         return INTERRUPTED
     except (BudgetExhausted, LuthierError) as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return TRY_AGAIN if isinstance(error, TargetError) else 1
+        if isinstance(error, TargetError):
+            # Waiting for a server ends when a stop is asked for: that is the stop, and no fault to try again.
+            return STOPPED if stop is not None and stop.requested() else TRY_AGAIN
+        return 1

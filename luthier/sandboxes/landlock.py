@@ -92,9 +92,8 @@ class LandlockSandbox:
             _count_of_processes if user in (NOBODY, os.geteuid()) else contextlib.nullcontext(),
             in_memory(program, files, self._filter) as (descriptors, seccomp),
             open_channels() as channels,
-            working_folder() as folder,
+            working_folder(user) as folder,
         ):
-            os.chown(folder, user, -1)
             processes = limits.processes + OWN_PROCESSES + process_count(user)
             settings = start_settings(channels, seccomp, processes, descriptors, limits)
             command = [str(self._python.executable), *PYTHON_FLAGS, "-c", START_CODE, *settings]

@@ -30,7 +30,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Se
 
 # The benchmark has all kinds, through DVC.
 @pytest.mark.parametrize(
-    "kind", ["wrong key", "key that expires half-way", "another model listed", "500", "no choices"]
+    "kind", ["wrong key", "key that expires half-way", "another model listed", "500", "no choices", "no usage"]
 )
 def test_a_grid_with_a_hole_is_no_grid_and_a_mended_server_fills_it(
     broken: tuple[Server, Server], capsys: pytest.CaptureFixture[str], kind: str

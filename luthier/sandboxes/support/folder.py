@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import re
 import stat
 import tempfile
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
+
+from luthier.process_owner import is_alive, owner_of
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OWNER_ALL = 0o700
+_PREFIX = "luthier-sandbox-"
+_NAME = re.compile(rf"{_PREFIX}(\d+)-(\d+)-")
+"""Process id and start time of the process that made it."""
 
 
 @contextlib.contextmanager
-def working_folder() -> Iterator[str]:
-    """A new folder, removed at the end; what cannot be removed is a warning, never an error."""
-    path = tempfile.mkdtemp(prefix="luthier-sandbox-")
+def working_folder(user: int) -> Iterator[str]:
+    """A new folder, removed at the end; what cannot be removed is a warning, never an error.
+
+    The first one of a process removes those that killed processes of the same user left behind.
+
+    Args:
+        user: Who is to own it.
+    """
+    _sweep(tempfile.gettempdir())
+    _, pid, started = owner_of(os.getpid()).rsplit(":", 2)
+    path = tempfile.mkdtemp(prefix=f"{_PREFIX}{pid}-{started}-")
+    # Its group tells whose it is when its owner has become the user of the run.
+    os.chown(path, user, os.getegid())
     try:
         yield path
     finally:
@@ -24,6 +42,20 @@ def working_folder() -> Iterator[str]:
             remove_folder(path)
         except OSError as error:
             warnings.warn(f"cannot remove {path} ({error.strerror or error})", RuntimeWarning, stacklevel=3)
+
+
+@functools.cache
+def _sweep(place: str) -> None:
+    """Remove the folders of dead processes, once in a process; what cannot be removed stays."""
+    here = owner_of(os.getpid()).rsplit(":", 2)[0]
+    for path in Path(place).glob(f"{_PREFIX}*"):
+        maker = _NAME.match(path.name)
+        if maker is None or is_alive(f"{here}:{maker[1]}:{maker[2]}"):
+            continue
+        with contextlib.suppress(OSError):
+            found = path.lstat()  # a link, or what is somebody else's, is left alone
+            if stat.S_ISDIR(found.st_mode) and os.getegid() == found.st_gid:
+                remove_folder(str(path))
 
 
 def remove_folder(path: str) -> None:

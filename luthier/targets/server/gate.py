@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 from luthier.errors import TargetError
+from luthier.stopping import stop_asked
 
 OUTAGE_SECONDS = 300.0
 FAILURES_IN_A_ROW = 8
@@ -126,9 +127,12 @@ class Gate:
         problem, said = self._probe(), float("-inf")
         while problem:
             waited = time.monotonic() - started
-            if waited >= self._limit or self._ended.is_set():
+            asked = stop_asked()
+            if waited >= self._limit or asked or self._ended.is_set():
                 over = f"the server does not answer ({problem})"
-                if self._limit:
+                if asked:
+                    over += ", and a stop was asked for while waiting for it"
+                elif self._limit:
                     over += f" and did not come back within {self._limit:g} s (target.outage_seconds)"
                 self._closed = self._closed or TargetError(
                     over, where=self._where, fix="start the server, then run the same command again"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import threading
 import time
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from luthier.errors import TargetError
+from luthier.stopping import StopSignal
 from luthier.target import Completion, Failure, Request
 from luthier.targets.openai import OpenAITarget
 from tests.luthier.targets.canned_server import Canned, CannedHandler, CannedServer, answering, models, refused, said
@@ -118,6 +121,23 @@ def test_a_server_that_stays_away_ends_the_batch_once() -> None:
     with pytest.raises(TargetError, match=r"did not come back within 1 s \(target.outage_seconds\)"):
         target.complete(QUESTIONS)
     assert time.monotonic() - before < 0.5
+    target.close()
+
+
+def test_a_stop_that_is_asked_for_ends_the_wait_for_a_server() -> None:
+    port = free_port()
+    server = Mortal(port, lambda path, body: said())
+    target = opened(f"http://127.0.0.1:{port}/v1", outage_seconds=60.0)
+    assert isinstance(target.complete(QUESTIONS[:1])[0], Completion)
+    stop(server)
+    with StopSignal() as asked:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        before = time.monotonic()
+        target.complete(QUESTIONS)
+        with pytest.raises(TargetError, match="a stop was asked for while waiting for it"):
+            target.complete(QUESTIONS)
+        assert time.monotonic() - before < 20
+        assert asked.requested()
     target.close()
 
 

@@ -1,10 +1,15 @@
 import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
 from luthier.sandboxes.support import folder, usage
 from luthier.sandboxes.support.folder import remove_folder, working_folder
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def test_deeply_nested_folders_are_removed(tmp_path, monkeypatch):
@@ -52,7 +57,7 @@ def test_what_cannot_be_removed_is_a_warning(monkeypatch):
     monkeypatch.setattr(folder, "remove_folder", refused)
     with (
         pytest.warns(RuntimeWarning, match=r"cannot remove .*luthier-sandbox-.*not permitted"),
-        working_folder() as path,
+        working_folder(os.geteuid()) as path,
     ):
         pass
     os.rmdir(path)
@@ -62,7 +67,7 @@ def test_a_working_folder_goes_away_with_an_error_too():
     paths = []
 
     def fail():
-        with working_folder() as path:
+        with working_folder(os.geteuid()) as path:
             paths.append(path)
             os.makedirs(os.path.join(path, "a", "b"))
             raise KeyError
@@ -98,3 +103,38 @@ def test_memory_of_this_process_is_seen_and_of_a_dead_one_is_not():
     assert 5 << 20 < usage.memory_of([os.getpid()], enough=1 << 50) < 1 << 40
     assert 5 << 20 < usage.memory_of([os.getpid()], enough=0) < 1 << 40
     assert usage.memory_of([4_000_000], enough=0) == 0
+
+
+def test_what_a_killed_process_left_behind_is_removed_by_the_next_one(tmp_path):
+    """A living process's folder, a link and a folder of nobody known stay."""
+    begin = (
+        "import os, sys, time\nfrom luthier.sandboxes.support.folder import working_folder\n"
+        "with working_folder(os.geteuid()) as path:\n"
+        "    open(f'{path}/file', 'w').close()\n    print(path, flush=True)\n    "
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+
+    def start(last: str) -> tuple[subprocess.Popen[str], Path]:
+        command = [sys.executable, "-c", f"{begin}{last}\n"]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        return process, Path(process.stdout.readline().strip())
+
+    killed, left = start("os.kill(os.getpid(), 9)")
+    killed.wait()
+    living, held = start("time.sleep(60)")
+    (tmp_path / "luthier-sandbox-1x").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / f"{left.name[:-3]}abc"
+    link.symlink_to(tmp_path / "elsewhere")
+    try:
+        assert not left.exists()  # the living one swept before it made its own
+        last, own = start("pass")
+        last.wait()
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+            ["elsewhere", "luthier-sandbox-1x", link.name, held.name]
+        )
+        assert not own.exists()
+    finally:
+        living.kill()
+        living.wait()
