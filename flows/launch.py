@@ -14,6 +14,7 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import ExternalSignal
 
 from flows.cancellation import STOP_WORDS, close_records, started_by
+from flows.temporary_server import keep_apart
 from luthier.errors import LuthierError
 from luthier.processes import GRACE_SECONDS, ancestors, run_streamed
 from luthier.stopping import STOPPED, StopSignal
@@ -125,6 +126,7 @@ def exit_status(name: str, action: Callable[[], object]) -> int:
     DVC the work counts then, and the next stage stops instead. The flow run is tagged with those that it descends from.
     """
     stop = StopSignal()
+    keep_apart()
     try:
         with stop, tags(*map(started_by, ancestors(os.environ))):
             action()
@@ -138,7 +140,7 @@ def exit_status(name: str, action: Callable[[], object]) -> int:
     except Exception as error:
         if not stop.requested():
             raise
-        # A terminal's Ctrl-C also ends the server that Prefect started for this flow, so nothing can be reported to it.
+        # A server that was stopped together with this flow takes no more reports.
         print(f"{name}: stopped on request, after which Prefect failed ({type(error).__name__})", file=sys.stderr)
         return STOPPED
     except (KeyboardInterrupt, ExternalSignal) as interruption:
