@@ -137,10 +137,16 @@ def dvc(folder: Path, *arguments: str) -> str:
 
 def stale(folder: Path) -> set[str]:
     """What `dvc status` says once `code` is up to date; DVC's own code in this process, which spares its start."""
-    for path, content in code_files(folder).items():
-        write_json(folder / path, content)
-    with chdir(folder), Repo() as repo:
-        return {*repo.status()} - {"code"}
+    files = code_files(folder)
+    before = {path: (folder / path).read_bytes() for path in files}
+    try:
+        for path, content in files.items():
+            write_json(folder / path, content)
+        with chdir(folder), Repo() as repo:
+            return {*repo.status()} - {"code"}
+    finally:
+        for path, content in before.items():
+            (folder / path).write_bytes(content)
 
 
 @pytest.mark.slow

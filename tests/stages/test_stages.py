@@ -121,7 +121,9 @@ def test_the_whole_pipeline_runs_and_repeats_byte_for_byte(project, tiny_base, c
     assert trained["sft update"] == ("train", 2 * rows, 4 * rows), "two epochs; both runs of the stage trained"
     assert trained["reinforce"] == ("train", 2 * 8, 2 * 2 * 8)
     assert 0 < trained["reinforce update"][1] <= 2 * 8, "equal samples are one row"
-    assert not list(Path(".cache/training").glob("*")), "the journals went with the trainers' state"
+    # A lock file stays: removing it could part two processes that wait for the same training.
+    left = [path for path in Path(".cache/training").iterdir() if path.suffix != ".lock"]
+    assert not left, "the journals went with the trainers' state"
     capsys.readouterr()
     assert cli.main(["ledger"]) == 0
     table = capsys.readouterr().out
