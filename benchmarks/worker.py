@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.states import Cancelling
@@ -148,7 +148,8 @@ def main() -> int:
         subprocess.run(command, cwd=WORK, env=variables, check=True, stdout=subprocess.DEVNULL)
 
     with service(WORK, variables, "server", "start", "--host", "127.0.0.1", "--port", str(port)):
-        client = get_client(sync_client=True)
+        # By address: Prefect has read its settings when it was imported.
+        client = SyncPrefectClient(api=os.environ["PREFECT_API_URL"])
         until(lambda: client.api_healthcheck() is None, 300, "the server")
         prefect("work-pool", "create", "luthier", "--type", "process")
         prefect("deploy", "--all")
