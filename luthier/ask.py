@@ -15,7 +15,7 @@ from luthier.context import CACHE, StageContext, spec_of
 from luthier.errors import InputError
 from luthier.evaluation.evaluate import Result, evaluate
 from luthier.execution import Execution
-from luthier.executors.execute import Job, execute
+from luthier.executors.execute import Job, execute, require_results
 from luthier.generator import ConstantGenerator, Generator
 from luthier.harnesses import parse
 from luthier.harnesses.pool.configurations import pool, select
@@ -102,6 +102,7 @@ def ask(
         return execute(jobs, _scorer(context), meter, context.limits, width=context.params.profile.grid.width)
 
     results = evaluate(generator, questions, run, context.params.ask.seed)
+    require_results([result.execution for result in results], "ask")
     return Asked(name, tuple(results), tuple(bool(question.reference) for question in questions))
 
 
