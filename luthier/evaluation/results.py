@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from luthier.evaluation.method_run import Allowance, Contender, Kind, Unit
 from luthier.evaluation.statistics import Band, BreakEven, Difference, Interval, Spread
 
-_ROUNDING = 1e-9
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -90,7 +88,7 @@ class Pair:
     @property
     def significantly_worse(self) -> bool:
         """Whether the first one scores less than the second one, rounding aside, at the ends of that interval, too."""
-        return self.widest.high < -_ROUNDING
+        return self.widest.below_zero
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from luthier.errors import InputError
 
 LEVEL = 0.95
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,16 @@ class Interval:
     low: float
     high: float
     n: int
+
+    @property
+    def above_zero(self) -> bool:
+        """Whether all of it lies above 0; what only rounding keeps from 0 is 0."""
+        return self.low > _ROUNDING
+
+    @property
+    def below_zero(self) -> bool:
+        """Whether all of it lies below 0, rounding aside."""
+        return self.high < -_ROUNDING
 
 
 @dataclass(frozen=True, slots=True)

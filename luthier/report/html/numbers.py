@@ -6,7 +6,6 @@ from luthier.evaluation.statistics import Interval
 
 NONE = "–"
 """Printed where there is nothing to print."""
-_ROUNDING = 1e-9
 
 
 def percent(share: float) -> str:
@@ -41,9 +40,9 @@ def difference(interval: Interval) -> str:
 
 def reading(gap: Interval) -> str:
     """What the interval of a difference allows to say; what only rounding keeps from 0 is 0."""
-    if gap.low > _ROUNDING:
+    if gap.above_zero:
         return "better"
-    return "worse" if gap.high < -_ROUNDING else "the interval holds 0: undecided"
+    return "worse" if gap.below_zero else "the interval holds 0: undecided"
 
 
 def count(value: float) -> str:
