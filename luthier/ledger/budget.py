@@ -139,10 +139,10 @@ class Budget:
 
 
 def show(value: float | None, unit: str) -> str:
-    """One number for a table: thousands separated, "unknown" for None."""
+    """One number for a table: thousands separated, "unknown" for None; little time is not shown as none."""
     if value is None:
         return "unknown"
-    if unit == "price":
+    if unit == "price" or (unit == "seconds" and 0 < value < 0.1):
         return f"{value:,.4f}"
     return f"{value:,.1f}" if unit == "seconds" else f"{int(value):,}"
 

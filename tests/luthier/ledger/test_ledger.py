@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from luthier.errors import BudgetExhausted, InputError
+from luthier.ledger.budget import show
 from luthier.ledger.ledger import Amount, Budget, Context, Entry, Forecast, Ledger, Price
 from luthier.ledger.store import Store
 from luthier.target import Usage
@@ -40,6 +41,21 @@ def test_a_budget_reads_its_limits():
 def test_a_wrong_budget_names_its_field(mapping, words):
     with pytest.raises(InputError, match=words):
         Budget.parse(mapping, where="params.yaml: budget")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (None, "seconds", "unknown"),
+        (0.0, "seconds", "0.0"),
+        (0.03, "seconds", "0.0300"),
+        (61.24, "seconds", "61.2"),
+        (1234, "calls", "1,234"),
+        (0.00071, "price", "0.0007"),
+    ],
+)
+def test_a_number_is_shown_with_the_digits_that_it_needs(value, unit, words):
+    assert show(value, unit) == words
 
 
 def test_totals_are_those_worked_by_hand(store):
