@@ -58,6 +58,8 @@ from luthier.ledger.ledger import Account, Ledger
 from luthier.ledger.meter import Meter
 from luthier.ledger.store import Store
 from luthier.methods import bootstrap, mipro
+from luthier.methods.bootstrap import BootstrapParams
+from luthier.methods.mipro import MiproParams
 from luthier.question import Question
 from luthier.search.candidate import Candidate
 from luthier.search.contracts import Draft, Evidence, Scope
@@ -68,7 +70,6 @@ from luthier.search.programs import ProgramBinding
 from luthier.search.proposers.grammar import GrammarProposer
 from luthier.search.session import Search, Session, run
 from luthier.settings.load import load_params
-from luthier.settings.search import BootstrapParams, MiproParams
 from luthier.target import Request, Target
 from luthier.targets import open_target
 from luthier.task import Task

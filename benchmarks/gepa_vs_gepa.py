@@ -51,7 +51,7 @@ from luthier.ledger.budget import Budget
 from luthier.ledger.ledger import Ledger
 from luthier.ledger.meter import Meter
 from luthier.ledger.store import Store
-from luthier.methods.gepa import build
+from luthier.methods.gepa import GepaParams, build
 from luthier.question import Question
 from luthier.search.candidate import Candidate
 from luthier.search.contracts import Evaluation, Scope
@@ -63,7 +63,6 @@ from luthier.search.programs import ProgramBinding
 from luthier.search.proposers.grammar import GrammarProposer
 from luthier.search.session import Session, run
 from luthier.settings.load import load_params
-from luthier.settings.search import GepaParams
 from luthier.target import Completion, Target
 from luthier.targets import open_target
 from luthier.task import Task

@@ -28,7 +28,7 @@ from benchmarks.faults import paid_twice, run_or_kill
 from benchmarks.record import record
 from benchmarks.workspace import ROOT, copy_project, environment
 from luthier.files import digest_folder
-from luthier.settings.load import known_searches
+from luthier.methods import searches
 
 WORK = ROOT / ".cache" / "search-rules"
 LIMITS = (41, 97, 150, 233)
@@ -94,7 +94,7 @@ def calls_spent(folder: Path, method: str) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Record the three figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--methods", nargs="+", default=list(known_searches()))
+    parser.add_argument("--methods", nargs="+", default=list(searches()))
     parser.add_argument("--kills", type=int, default=2, help="of each search")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the moments of the kills")
     arguments = parser.parse_args(argv)

@@ -16,8 +16,9 @@ from flows.rebuild import dvc_repro, show_plan
 from luthier import lineage
 from luthier.experiment import running_experiment
 from luthier.lineage import Scored
-from luthier.lineage.scores import PHASE, TRAINED
+from luthier.lineage.scores import PHASE
 from luthier.lineage.sources import find_root
+from luthier.methods import card
 
 
 @flow(name="evaluate", on_cancellation=[end_children])
@@ -59,7 +60,7 @@ def let_challenge(method: str, *, root: Path, say: Callable[[str], None], before
         before: The champion's id before a flow that has let the stage `evaluate` ask this already.
     """
     experiment = running_experiment(root)
-    candidate = lineage.checkpoint_of(root / "models" / TRAINED[-1] / method, root=root)
+    candidate = lineage.checkpoint_of(root / "models" / card(method).checkpoints[-1] / method, root=root)
     if experiment is not None and experiment.apart:
         verdict = f"not promoted: experiment {experiment.name} moves no champion; `dvc exp apply` it, then evaluate"
     elif candidate is None:

@@ -6,20 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import Field
 
-from luthier.settings.load import known_methods
+from luthier.methods import card, learned
 
-METHODS = known_methods()
+METHODS = learned()
 """The methods that learn."""
 
-Stage = Literal["sft", "reinforce", "evaluate"]
+Stage = Literal["sft", "dpo", "reinforce", "evaluate"]
 """A stage of one method."""
 
-Phase = Literal["all", "sft", "reinforce", "evaluate"]
+Phase = Literal["all", "sft", "dpo", "reinforce", "evaluate"]
 """A stage of one method, or all of them."""
 
-STAGES: tuple[Stage, ...] = get_args(Stage)
 PHASES: tuple[Phase, ...] = get_args(Phase)
 ALL: Phase = "all"
+
+
+def stages_of(method: str) -> tuple[str, ...]:
+    """The stages that train and evaluate a method, in order."""
+    return (*card(method).checkpoints, "evaluate")
+
 
 if TYPE_CHECKING:
     Method = str

@@ -20,14 +20,15 @@ from prefect.cache_policies import NO_CACHE
 from flows.cancellation import end_children
 from flows.evaluate import let_challenge, record_scores
 from flows.launch import TRY_AGAIN, StageError, exit_status, launch
-from flows.menus import ALL, METHODS, PHASES, STAGES, Method, Phase
+from flows.menus import ALL, METHODS, PHASES, Method, Phase, stages_of
 from flows.rebuild import dvc_repro, show_plan, stale_before
 from luthier import lineage
 from luthier.errors import InputError
 from luthier.lineage.checkpoint import Checkpoint, show_number
-from luthier.lineage.scores import TRAINED
 from luthier.lineage.sources import find_root, running_stage
 from luthier.lineage.tags import ledger_totals
+from luthier.method import TRAINING
+from luthier.methods import card
 
 # Where `mlflow server --backend-store-uri sqlite:///mlruns/mlflow.db` shows a run.
 _MLFLOW = "http://127.0.0.1:5000/#/experiments"
@@ -57,11 +58,13 @@ def train_generator(method: Method, phase: Phase = ALL, allow_dirty: bool = Fals
 def _train_all(method: str) -> str:
     root, say = find_root(), get_run_logger().info
     before = lineage.holder(method, lineage.CHAMPION, root=root)
-    for phase in STAGES:
+    for phase in stages_of(method):
         dvc_repro.with_options(name=phase)((f"{phase}@{method}",))
     record_scores(method, root=root, say=say)
     verdict = let_challenge(method, root=root, say=say, before=before)
-    checkpoints = [lineage.checkpoint_of(root / "models" / phase / method, root=root) for phase in TRAINED]
+    checkpoints = [
+        lineage.checkpoint_of(root / "models" / phase / method, root=root) for phase in card(method).checkpoints
+    ]
     create_table_artifact(
         key="train-generator",
         table=[_row(checkpoint) for checkpoint in checkpoints if checkpoint is not None],
@@ -80,7 +83,7 @@ def _train_one(method: str, phase: str, allow_dirty: bool) -> str:
             fix=f"run `dvc repro {phase}@{method}`, or --allow-dirty",
         )
     tags = {"prefect.flow_run_id": str(runtime.flow_run.id), "dvc.dirty": str(bool(stale)).lower()}
-    if phase not in TRAINED:
+    if phase not in TRAINING:
         patient_stage.with_options(name=phase)(method, phase)
         scored = record_scores(method, root=root, say=say)
         create_table_artifact(key=phase, table=[item.to_row() for item in scored], description=f"Scores of {method}")
@@ -181,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _forecast(method: str, phase: str, say: Callable[[str], None]) -> None:
     root = find_root()
     if phase == ALL:
-        show_plan([f"{name}@{method}" for name in STAGES], root=root, say=say)
+        show_plan([f"{name}@{method}" for name in stages_of(method)], root=root, say=say)
     elif status := launch(["-m", f"stages.{phase}", "--method", method, "--dry-run"], root=root, say=say):
         raise StageError(f"stages.{phase} --dry-run", status)
 

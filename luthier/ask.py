@@ -22,7 +22,8 @@ from luthier.harnesses.pool.configurations import pool, select
 from luthier.harnesses.pool.task_programs import program_for
 from luthier.lineage import CANDIDATE, CHAMPION, find, weights_of
 from luthier.lineage.checkpoint import Checkpoint
-from luthier.methods import mas_architect
+from luthier.method import Trains
+from luthier.methods import having
 from luthier.question import Question, read_questions
 from luthier.reading import read_text
 from luthier.targets.support.checkpoints import open_checkpoint
@@ -163,8 +164,7 @@ def _trained(context: StageContext, checkpoint: Checkpoint, say: Callable[[str],
     say(f"ask: opening {name} ({checkpoint.model_id})")
     target = context.adopt(open_checkpoint(folder, spec_of(context.params.profile.target), context.root / CACHE))
     meter = context.meter("generator", "use", target=target)
-    max_tokens = context.params.method(context.method).generator.max_tokens
-    return name, mas_architect.trained_generator(checkpoint.phase, meter, max_tokens)
+    return name, having(checkpoint.method, Trains).generator(checkpoint.phase, meter, context)
 
 
 def _searched(context: StageContext, name: str) -> tuple[str, Generator]:

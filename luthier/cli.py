@@ -179,6 +179,8 @@ def _ask(arguments: argparse.Namespace) -> int:
 
     from luthier.ask import ask, questions_in, questions_of
     from luthier.context import StageContext
+    from luthier.method import Trains
+    from luthier.methods import having
     from luthier.report.transcript import transcript, transcript_row
 
     texts = [text for text in arguments.question if text != "-"]
@@ -189,7 +191,7 @@ def _ask(arguments: argparse.Namespace) -> int:
         questions += questions_of(texts)
     with StageContext("ask", arguments.method) as context:
         context.method = context.method or context.params.ask.methods[0]
-        context.params.method(context.method)
+        having(context.method, Trains)
         asked = ask(context, arguments.writer, questions, say=lambda line: print(line, file=sys.stderr))
         prices = context.price_tags()
     for place, (question, result, scored) in enumerate(zip(questions, asked.results, asked.scored, strict=True)):

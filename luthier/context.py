@@ -22,7 +22,7 @@ from luthier.ledger.meter import Meter
 from luthier.ledger.prices import PriceTag, price_tags
 from luthier.ledger.store import Store
 from luthier.progress import ProgressBar
-from luthier.settings.load import Params, TargetParams, known_methods, load_params
+from luthier.settings.load import GeneratorParams, Params, TargetParams, load_params
 from luthier.stopping import StopSignal
 from luthier.target import Role, Target, Usage
 from luthier.targets import TargetSpec, open_target
@@ -75,6 +75,11 @@ class StageContext:
         if "store" in self.__dict__:
             self.store.close()
 
+    @property
+    def generator(self) -> GeneratorParams:
+        """The trainable model of this stage's method."""
+        return self.params.section(self.method, GeneratorParams, "generator")
+
     @cached_property
     def task(self) -> Task:
         """The task that the questions belong to."""
@@ -91,7 +96,7 @@ class StageContext:
 
         The budget is no part of it, so that a raised limit still counts what was spent before.
         """
-        settings = self.params.model_dump(exclude={"ask": {"budget"}})
+        settings = self.params.model_dump(exclude={"ask": {"budget"}, "file": True})
         settings_digest = digest_text(json.dumps(settings, sort_keys=True))[:12]
         return f"{self.stage}@{self.method or 'all'}/{self.params.ask.seed}/{settings_digest}"
 
@@ -187,8 +192,8 @@ class StageContext:
         return 1 + settings.retries if settings.engine == "openai" else 1
 
     def _settings_of(self, role: Role) -> TargetParams:
-        if role == "teacher" and self.method in known_methods():
-            return self.params.method(self.method).teach.server or self.params.profile.target
+        if role == "teacher":
+            return self.params.teacher(self.method) or self.params.profile.target
         if role in ("proposer", "critic"):
             return self.params.profile.proposer or self.params.profile.target
         return self.params.profile.target

@@ -37,9 +37,11 @@ from luthier.harnesses.pool.configurations import Configuration
 from luthier.harnesses.pool.random_graph import random_graph
 from luthier.ledger.budget import Forecast
 from luthier.ledger.ledger import Account
-from luthier.methods import mas_architect
+from luthier.method import TRAINING, Trains
+from luthier.methods import card, having
 from luthier.question import Question, read_questions
 from luthier.reading import read_object, shaped
+from luthier.settings.load import ReinforceParams
 from luthier.target import Target, Usage
 from luthier.targets.support.checkpoints import open_checkpoint
 from luthier.training.forecast import Outlook, count_tokens
@@ -48,7 +50,7 @@ from luthier.training.record import base_folder
 from stages.entry import Options, run_stage
 from stages.grid import configurations
 from stages.places import EVALUATE as OUT
-from stages.places import GRID, QUESTIONS, REINFORCE, SFT, TEACH
+from stages.places import GRID, MODELS, QUESTIONS, TEACH
 from stages.questions import read_held_out
 
 SPENDING = Path("reports/spending")
@@ -56,13 +58,6 @@ SPENDING = Path("reports/spending")
 PAID = Path("reports/paid")
 """The same with seconds and what was really paid, which differ between equal builds: for people to read."""
 ALONE = "direct"
-PAIRS = (
-    ("sft", "target_alone"),
-    ("sft", "best_fixed"),
-    ("reinforce", "sft"),
-    ("reinforce", "best_fixed"),
-    ("reinforce", "target_alone"),
-)
 
 
 def work(context: StageContext, options: Options) -> None:
@@ -114,7 +109,7 @@ def work(context: StageContext, options: Options) -> None:
         rows = [row.to_row() for group in groups.values() for row in group]
         write_rows(OUT / context.method / f"{name}.jsonl", rows)
     write_json(OUT / context.method / "scores.json", scores)
-    bill = milestones(context, context.params.method(context.method).reinforce.milestones)
+    bill = milestones(context, steps_kept(context))
     write_json(SPENDING / f"{context.method}.json", [asdict(item.repeatable()) for item in bill])
     write_json(PAID / f"{context.method}.json", [asdict(item) for item in bill])
     for name, table in scores["test"].items():
@@ -144,24 +139,34 @@ def forecast(
         *grid_jobs(held_out, [item for name in (ALONE, best) for item in pool if item.name == name], seed),
         *(Job(parsed(random.kind, proposal.text), question, seed) for question, proposal in written),
     ]
-    method = context.params.method(context.method)
-    base = base_folder(method.generator.model, CACHE)
-    asked = [mas_architect.generator_prompt(question.text) for question in (*test, *held_out, *validation)]
+    settings, method = context.generator, having(context.method, Trains)
+    base = base_folder(settings.model, CACHE)
+    asked = [method.prompt(question.text) for question in (*test, *held_out, *validation)]
     count = len(checkpoints(context)) * len(asked)
     read = len(checkpoints(context)) * sum(count_tokens(base, asked))
     outlook = Outlook(context.ledger, "evaluate")
     return (
         forecast_executions(jobs, context.meter("target", "test", split="test"), context.limits)
-        + outlook.writing(Usage(count, read, count * method.generator.max_tokens))
+        + outlook.writing(Usage(count, read, count * settings.max_tokens))
         + outlook.executions(count, context.limits)
     )
 
 
 def checkpoints(context: StageContext) -> dict[str, Path]:
     """The folders of a method's checkpoints by contender name, in the order of their training."""
-    settings, folder = context.params.method(context.method).reinforce, REINFORCE / context.method
-    steps = {f"reinforce_{step}": folder / KEPT / str(step) for step in settings.milestones}
-    return {"sft": SFT / context.method, **steps, "reinforce": folder}
+    found: dict[str, Path] = {}
+    for phase in card(context.method).checkpoints:
+        folder = MODELS / phase / context.method
+        found |= {f"{phase}_{step}": folder / KEPT / str(step) for step in steps_kept(context) if phase == "reinforce"}
+        found[phase] = folder
+    return found
+
+
+def steps_kept(context: StageContext) -> list[int]:
+    """Steps of `reinforce` whose checkpoints are compared, too."""
+    if "reinforce" not in card(context.method).phases:
+        return []
+    return context.params.section(context.method, ReinforceParams, "reinforce").milestones
 
 
 def _summarise(
@@ -172,6 +177,7 @@ def _summarise(
     fixed: dict[str, list[Result]],
 ) -> None:
     resamples = context.params.profile.evaluate.resamples
+    phases = [phase for phase in TRAINING if phase in results]
     scores["test"] = {name: asdict(standing(name, rows, resamples)) for name, rows in results.items()}
     oracle = oracle_scores(pooled)
     scores["oracle_over_pool"] = {
@@ -182,14 +188,29 @@ def _summarise(
     scores["pool"] = {name: standing(name, rows, resamples).pooled["mean"] for name, rows in sorted(fixed.items())}
     scores["differences"] = {
         f"{ours}_minus_{theirs}": asdict(difference(results[ours], results[theirs], resamples))
-        for ours, theirs in PAIRS
+        for ours, theirs in pairs(phases)
     }
-    taught = set(read_rows_as(TEACH / context.method / "rows.jsonl", lambda row: str(row["harness"])))
-    for phase in ("sft", "reinforce"):
+    taught = _taught(context)
+    for phase in phases:
         found = compositions(results[phase], taught)
         scores.setdefault("compositions", {})[phase] = [asdict(item) for item in found]
         scores.setdefault("novel_compositions", {})[phase] = [asdict(item) for item in novel(found)]
     scores["per_question"] = {name: scores_of(rows) for name, rows in results.items()}
+
+
+def pairs(phases: Sequence[str]) -> list[tuple[str, str]]:
+    """Which differences are reported: each phase against the phase before it and against the baselines."""
+    found: list[tuple[str, str]] = []
+    for before, phase in zip(("", *phases), phases, strict=False):
+        found += [(phase, other) for other in (before, "best_fixed", "target_alone") if other]
+    return found
+
+
+def _taught(context: StageContext) -> set[str]:
+    """Digests of the harnesses in the teacher's rows; none for a method without a teacher."""
+    if "teach" not in card(context.method).phases:
+        return set()
+    return set(read_rows_as(TEACH / context.method / "rows.jsonl", lambda row: str(row["harness"])))
 
 
 def _best_fixed(names: Sequence[str]) -> str:
@@ -227,7 +248,7 @@ def _random(context: StageContext) -> Generator:
 
 def _checkpoint(context: StageContext, phase: str, target: Target, account: Account, split: str) -> Generator:
     meter = context.meter("generator", account, split=split, target=target)
-    return mas_architect.trained_generator(phase, meter, context.params.method(context.method).generator.max_tokens)
+    return having(context.method, Trains).generator(phase, meter, context)
 
 
 def _renamed(name: str, results: Sequence[Result]) -> list[Result]:

@@ -8,8 +8,11 @@ from pathlib import Path
 QUESTIONS = Path("data/questions")
 GRID = Path("data/grid")
 TEACH = Path("data/teach")
-SFT = Path("models/sft")
-REINFORCE = Path("models/reinforce")
+PREFER = Path("data/preferences")
+MODELS = Path("models")
+SFT = MODELS / "sft"
+DPO = MODELS / "dpo"
+REINFORCE = MODELS / "reinforce"
 EVALUATE = Path("data/evaluate")
 SEARCH = Path("data/search")
 COMPARE = Path("data/compare")

@@ -17,7 +17,8 @@ from luthier.harnesses.pool.task_programs import program_for
 from luthier.ledger.budget import Amount, Budget, show
 from luthier.ledger.ledger import Ledger
 from luthier.ledger.meter import Meter
-from luthier.methods import searcher
+from luthier.method import Searches
+from luthier.methods import having
 from luthier.question import Question, read_questions
 from luthier.search.contracts import LogRow, Proposer, Result, Scope
 from luthier.search.evaluator import Executed
@@ -29,6 +30,7 @@ from luthier.search.proposers.grammar import GrammarProposer
 from luthier.search.proposers.llm_proposer import ModelProposer
 from luthier.search.session import Session, run
 from luthier.search.standing import Stand, stand_at
+from luthier.settings.search import ProposingParams
 from luthier.target import Role
 from stages.entry import Options, run_stage
 from stages.places import QUESTIONS
@@ -102,15 +104,24 @@ def _search(context: StageContext, ground: Ground, seed: int) -> tuple[Session, 
             seed=seed,
             watch=_progress(context.method, seed, ground),
         )
-        settings = context.params.searching(context.method)
+        method = having(context.method, Searches)
+        settings = _settings(context)
         parts = Parts(
             ground.binding,
             _proposer(context, ground, ledger, seed),
             _model_meter(context, ledger, seed, "critic") if settings.proposer == "model" else None,
             label_for(context.params.ask.task.name),
         )
-        result = run(searcher(context.method)(settings, parts), session)
+        result = run(method.search(settings, parts), session)
     return session, result, ledger
+
+
+def _settings(context: StageContext) -> ProposingParams:
+    """The search's own section; every one of them says who proposes."""
+    kind = having(context.method, Searches).Settings
+    settings = context.params.section(context.method, kind)
+    assert isinstance(settings, ProposingParams), f"{kind.__name__} says nothing of a proposer"
+    return settings
 
 
 def _wait(holder: str) -> None:
@@ -124,7 +135,7 @@ def _run_name(context: StageContext, ground: Ground, seed: int) -> str:
     """
     identity = {
         "version": _VERSION,
-        "settings": context.params.searching(context.method).model_dump(),
+        "settings": _settings(context).model_dump(),
         "proposer": context.params.profile.proposer and context.params.profile.proposer.model_dump(),
         "target": context.target.fingerprint,
         "limits": asdict(context.limits),
@@ -154,7 +165,7 @@ def _evaluate(context: StageContext, ground: Ground, ledger: Ledger, seed: int) 
 
 
 def _proposer(context: StageContext, ground: Ground, ledger: Ledger, seed: int) -> Proposer:
-    if context.params.searching(context.method).proposer == "grammar":
+    if _settings(context).proposer == "grammar":
         traced = ground.scope.feedback == "trace"  # else a proposer may not see what a module wrote
         case = ground.binding.worked_case if traced else None
         return GrammarProposer(case=case, max_characters=ground.scope.max_characters)

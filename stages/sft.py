@@ -8,6 +8,7 @@ from luthier.context import CACHE, StageContext
 from luthier.errors import InputError
 from luthier.files import digest_file, digest_text, read_rows_as
 from luthier.ledger.budget import Forecast
+from luthier.settings.load import SftParams
 from luthier.training import checkpoint, sft
 from luthier.training.forecast import Outlook, count_tokens, update_usage
 from luthier.training.record import base_folder, progress_line
@@ -19,22 +20,22 @@ from stages.places import TEACH
 
 def work(context: StageContext, options: Options) -> None:
     """Write models/sft/<method>/."""
-    method = context.params.method(context.method)
+    settings = context.params.section(context.method, SftParams, "sft")
     source = TEACH / context.method / "rows.jsonl"
     rows = list(read_rows_as(source, lambda row: sft.SftRow(row["prompt"], row["completion"])))
     if not rows:
         raise InputError(
             "no teacher rows", where=str(source), fix="raise grid.train or teach.variations in the profile"
         )
-    print(f"sft: {len(rows)} rows, {method.sft.epochs:g} epochs, batch {method.sft.batch}, no target calls")
+    print(f"sft: {len(rows)} rows, {settings.epochs:g} epochs, batch {settings.batch}, no target calls")
     if options.dry_run:
-        print(forecast(context, rows).render())
+        print(forecast(context, rows, settings.epochs).render())
         return
     context.check_prices("trained")
-    base = base_folder(method.generator.model, CACHE)
+    base = base_folder(context.generator.model, CACHE)
     seed = context.params.ask.seed
     inputs = {"rows": digest_file(source), "base": checkpoint.digest(base)}
-    identity = digest_text(f"sft {inputs} {method.sft.model_dump_json()} {seed}")[:16]
+    identity = digest_text(f"sft {inputs} {settings.model_dump_json()} {seed}")[:16]
     scratch = CACHE / "training" / f"sft-{identity}"
     record = {"phase": "sft", "method": context.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
     with held(scratch):
@@ -42,7 +43,7 @@ def work(context: StageContext, options: Options) -> None:
             rows,
             base,
             OUT / context.method,
-            method.sft,
+            settings,
             seed=seed,
             record=record,
             scratch=scratch,
@@ -52,13 +53,12 @@ def work(context: StageContext, options: Options) -> None:
         )
 
 
-def forecast(context: StageContext, rows: Sequence[sft.SftRow]) -> Forecast:
+def forecast(context: StageContext, rows: Sequence[sft.SftRow], epochs: float) -> Forecast:
     """What training on these rows costs."""
-    method = context.params.method(context.method)
-    base = base_folder(method.generator.model, CACHE)
+    base = base_folder(context.generator.model, CACHE)
     prompts = count_tokens(base, (row.prompt for row in rows))
     completions = count_tokens(base, (row.completion for row in rows))
-    usage = update_usage([(p, c + 1) for p, c in zip(prompts, completions, strict=True)], method.sft.epochs)
+    usage = update_usage([(p, c + 1) for p, c in zip(prompts, completions, strict=True)], epochs)
     return Outlook(context.ledger, "sft").training("update", usage)
 
 

@@ -6,11 +6,18 @@ from typing import Any
 import pytest
 import yaml
 
-from luthier.settings.load import CompareParams
+from luthier.methods import check_phases
+from luthier.settings.load import CompareParams, read_phases
 
 ROOT = Path(__file__).resolve().parents[1]
 PIPELINE = yaml.safe_load((ROOT / "dvc.yaml").read_text())
-STAGES: dict[str, Any] = PIPELINE["stages"]
+STAGES: dict[str, Any] = {name: stage.get("do", stage) for name, stage in PIPELINE["stages"].items()}
+EACH = {
+    name: stage["foreach"].removeprefix("${phases.").removesuffix("}")
+    for name, stage in PIPELINE["stages"].items()
+    if "foreach" in stage
+}
+PHASES = read_phases(ROOT)
 
 
 def profile_fields(stage: dict[str, Any]) -> list[str]:
@@ -21,13 +28,12 @@ def profile_fields(stage: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("path", sorted((ROOT / "profiles").glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_profile_states_each_setting_that_a_stage_depends_on(path):
     """DVC takes no default for one that is missing."""
-    params = yaml.safe_load((ROOT / "params.yaml").read_text())
     profile = yaml.safe_load(path.read_text())
     for name, stage in STAGES.items():
-        for method in params["searches" if name == "search" else "methods"]:
+        for method in PHASES[EACH.get(name, "evaluate")]:
             for field in profile_fields(stage):
                 section = profile
-                for part in field.replace("${item.method}", method).split("."):
+                for part in field.replace("${item}", method).replace("${key}", method).split("."):
                     assert part in section, f"{name}: {field}"
                     section = section[part]
 
@@ -59,3 +65,8 @@ def test_nothing_depends_on_what_was_paid_or_on_a_page():
 def test_dvc_shows_a_row_of_metrics_for_each_method():
     assert PIPELINE["metrics"] == ["reports/metrics"]
     assert "reports/metrics" in STAGES["report"]["outs"]
+
+
+def test_the_phases_are_those_of_the_cards():
+    check_phases(PHASES)
+    assert {*EACH.values()} == {*PHASES}, "each list is built by a stage"

@@ -11,8 +11,7 @@ import pytest
 
 from benchmarks.faults import kill_and_finish, paid_twice
 from benchmarks.workspace import copy_project, digests, environment, repro
-from luthier.methods import card
-from luthier.settings.load import known_searches
+from luthier.methods import card, searches
 
 pytestmark = pytest.mark.slow
 METHOD = "mas_architect"
@@ -52,13 +51,13 @@ def test_the_report_is_one_page_with_the_measured_numbers(built):
 
 def test_the_comparison_holds_everyone_at_every_budget(built):
     table = json.loads((built / "data" / "compare" / "table.json").read_text())
-    everyone = {METHOD, *known_searches(), "target_alone", "best_fixed", "program"}
+    everyone = {METHOD, *searches(), "target_alone", "best_fixed", "program"}
     assert [set(methods) for methods in table["budgets"].values()] == [everyone, everyone]
     for methods in table["budgets"].values():
-        assert all(methods[name]["spent"] > 0 for name in {METHOD, *known_searches()})
+        assert all(methods[name]["spent"] > 0 for name in {METHOD, *searches()})
         assert all(0.0 <= figures["score"] <= 1.0 for figures in methods.values())
     page = (built / "reports" / "comparison.html").read_text()
-    assert all(card(name).title in page for name in known_searches())
+    assert all(card(name).title in page for name in searches())
 
 
 def test_a_second_repro_has_nothing_to_do(built):

@@ -18,6 +18,8 @@ from luthier.evaluation.method_run import Spend, spends
 from luthier.files import read_rows
 from luthier.ledger.entries import Entry, Line
 from luthier.ledger.ledger import Ledger
+from luthier.method import TRAINING
+from luthier.methods import card
 from luthier.training.bill import PHASES
 
 _STEP = re.compile(r"step (\d+)")
@@ -52,12 +54,18 @@ def milestones(context: StageContext, steps: Sequence[int]) -> list[Milestone]:
     Raises:
         InputError: a stage has no entries in this store, so its spending is unknown.
     """
-    shared = [entry for entry in _entries(context, "grid") if entry.context.split == "train"]
-    done = [*shared, *_entries(context, "teach"), *_entries(context, "sft")]
-    explored = _entries(context, "reinforce")
-    found = [Milestone("sft", _sum(done))]
-    found += [Milestone(f"reinforce_{step}", _sum([*done, *filter(_before(step), explored)])) for step in sorted(steps)]
-    return [*found, Milestone("reinforce", _sum([*done, *explored]))]
+    done = [entry for entry in _entries(context, "grid") if entry.context.split == "train"]
+    found: list[Milestone] = []
+    for phase in card(context.method).phases:
+        entries = _entries(context, phase)
+        if phase == "reinforce":
+            found += [
+                Milestone(f"{phase}_{step}", _sum([*done, *filter(_before(step), entries)])) for step in sorted(steps)
+            ]
+        done = [*done, *entries]
+        if phase in TRAINING:
+            found.append(Milestone(phase, _sum(done)))
+    return found
 
 
 def read_bill(path: Path, paid: Path) -> list[Milestone]:
@@ -120,12 +128,9 @@ def _teacher_tried_nothing(context: StageContext) -> bool:
     log, grid = context.root / "data/teach" / context.method / "log.json", context.root / "data/grid/executions.jsonl"
     if not log.is_file() or not grid.is_file():
         return False
-    families = context.params.method(context.method).teach.families
-    rows = [row for row in read_rows(grid) if row["split"] == "train"]
-    # A task with none of the families that the profile names is taught as a whole (stage teach).
-    taught = [row for row in rows if row["family"] in families] or rows
-    executed: int = json.loads(log.read_text(encoding="utf-8"))["counts"].get("executed", 0)
-    return executed == len(taught)
+    written = json.loads(log.read_text(encoding="utf-8"))
+    taught = [row for row in read_rows(grid) if row["split"] == "train" and row["family"] in written["by_family"]]
+    return bool(written["counts"].get("executed", 0) == len(taught))
 
 
 def _before(step: int) -> Callable[[Entry], bool]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from luthier.ledger.budget import Price, Tariff
-from luthier.settings.load import GeneratorParams, Params, TargetParams, known_methods
+from luthier.settings.load import GeneratorParams, Params, TargetParams
 from luthier.target import Role
 
 
@@ -41,16 +41,16 @@ def price_tags(params: Params, method: str) -> dict[Tariff, PriceTag]:
     }
     if profile.proposer is not None:
         sections |= {"proposer": (profile.proposer, "proposer"), "critic": (profile.proposer, "proposer")}
-    if method in known_methods():
-        learned = params.method(method)
-        sections["generator"] = (learned.generator, f"{method}.generator")
-        if learned.teach.server is not None:
-            sections["teacher"] = (learned.teach.server, f"{method}.teach.server")
+    generator, teacher = params.generator(method), params.teacher(method)
+    if generator is not None:
+        sections["generator"] = (generator, f"{method}.generator")
+    if teacher is not None:
+        sections["teacher"] = (teacher, f"{method}.teach.server")
     tags: dict[Tariff, PriceTag] = {
         role: _tag(section, f"{file}, field {place}") for role, (section, place) in sorted(sections.items())
     }
-    if method in known_methods():
-        usd = params.method(method).generator.trained_usd_per_million
+    if generator is not None:
+        usd = generator.trained_usd_per_million
         place = f"{file}, field {method}.generator.trained_usd_per_million"
         tags["trained"] = PriceTag(None if usd is None else Price(usd, usd), place)
     return tags

@@ -19,10 +19,11 @@ from luthier.ledger.entries import Line
 from luthier.lineage.checkpoint import TRAINING_FILE, dvc_digest, file_md5s
 from luthier.lineage.record import log_checkpoint, start_phase
 from luthier.lineage.registry import all_models
-from luthier.lineage.scores import PHASE, TRAINED, score_models, scores_file
+from luthier.lineage.scores import PHASE, score_models, scores_file
 from luthier.lineage.sources import LOCK_FILE, PARAMS_FILE, Output, StageFacts, commit_of, read_stages, restore
 from luthier.lineage.store import ensure_store
 from luthier.lineage.tags import DVC_FOLDER_TAG, IMPORTED_TAG, Revision, ledger_totals, read_revision
+from luthier.method import TRAINING
 from luthier.reading import parse_json, read_text, shaped
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _MODELS = "models/"
 # Where the stage `evaluate` writes bills: first with what was paid, then as if alone.
 _BILLS = ("reports/paid", "reports/spending")
 # What the revision of a run is read from.
-_SETTINGS = (PARAMS_FILE, LOCK_FILE, "profiles", "requirements")
+_SETTINGS = (PARAMS_FILE, "pipeline.yaml", LOCK_FILE, "profiles", "requirements")
 
 
 def import_checkpoints(root: Path) -> list[str]:
@@ -75,7 +76,7 @@ def _missing(root: Path, stages: dict[str, StageFacts]) -> Iterator[tuple[StageF
     """Stages with their checkpoint, in the order of training."""
     outs = [
         (stages[name], out)
-        for phase in TRAINED
+        for phase in TRAINING
         for name in stages
         if name.partition("@")[0] == phase
         for out in stages[name].outs
@@ -103,16 +104,17 @@ def _revision(root: Path, out: Output) -> Revision:
 
 
 def _evaluated(root: Path, stages: dict[str, StageFacts], method: str) -> set[str]:
-    """Phases whose checkpoint in `dvc.lock` is the one that the evaluation on disk has read."""
+    """Phases whose checkpoint in `dvc.lock` the evaluation on disk has read, or what it read was made from."""
     evaluation = stages.get(f"{PHASE}@{method}")
     if evaluation is None or not scores_file(root, method).is_file():
         return set()
-    return {
-        phase
-        for phase in TRAINED
-        if (stage := stages.get(f"{phase}@{method}"))
-        and any(evaluation.deps.get(out.path) == out.md5 for out in stage.outs)
-    }
+    read, found = dict(evaluation.deps), set[str]()
+    for phase in reversed(TRAINING):
+        stage = stages.get(f"{phase}@{method}")
+        if stage is not None and any(read.get(out.path) == out.md5 for out in stage.outs):
+            found.add(phase)
+            read |= stage.deps
+    return found
 
 
 def _bill(root: Path, method: str, phase: str) -> dict[str, float | None]:
@@ -127,7 +129,7 @@ def _bill(root: Path, method: str, phase: str) -> dict[str, float | None]:
     bill = parse_json(read_text(path, fix=fix), where=str(path), fix=fix)
     with shaped("not a bill", where=str(path), fix=fix):
         until = {row["stage"]: [Spend.from_row(spend) for spend in row["spent"]] for row in bill}
-    earlier = TRAINED[: TRAINED.index(phase)][-1:]
+    earlier = [before for before in TRAINING[: TRAINING.index(phase)] if before in until][-1:]
     before = _totals([spend for name in earlier for spend in until.get(name, [])])
     return {
         name: None if value is None or (spent := before.get(name, 0.0)) is None else value - spent

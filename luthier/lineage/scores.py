@@ -17,6 +17,8 @@ from luthier.lineage.record import PhaseRun, datasets, start_phase
 from luthier.lineage.registry import model_by_digest
 from luthier.lineage.store import DATABASE, ensure_store, open_client, store_of
 from luthier.lineage.tags import SCORED_TAG, Revision
+from luthier.method import TRAINING
+from luthier.methods import card
 from luthier.reading import read_object, shaped
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 PHASE = "evaluate"
 SPLITS = ("test", "validation")
-TRAINED = ("sft", "reinforce")
 # What a person wants to read in a list of runs; means of families stay with the evaluation.
 _HEADLINE = ("score", "score.low", "score.high")
 
@@ -61,9 +62,17 @@ def read_scores(path: Path) -> Mapping[str, Any]:
     scores = read_object(path, fix=fix)
     with shaped("not a table of scores", where=str(path), fix=fix):
         for split in SPLITS:
-            for phase in TRAINED:
+            for phase in trained_phases(scores):
                 _pooled(scores[split][phase])
     return scores
+
+
+def trained_phases(scores: Mapping[str, Any]) -> list[str]:
+    """The phases whose checkpoints a table of scores holds, in the order of training."""
+    found = [phase for phase in TRAINING if phase in scores["test"]]
+    if not found:
+        raise KeyError(f"test.{TRAINING[0]}")
+    return found
 
 
 def record_scores(
@@ -83,7 +92,7 @@ def record_scores(
     scores = read_scores(scores_file(root, method))
     client = ensure_store(root)
     models = {}
-    for phase in TRAINED:
+    for phase in trained_phases(scores):
         model = model_by_digest(client, digest_folder(root / "models" / phase / method))
         if model is None:
             say(f"models/{phase}/{method} is not in MLflow and not in dvc.lock: its scores are not recorded")
@@ -122,7 +131,7 @@ def score_models(
                     numbers,
                     questions=root / "data" / "questions" / f"{split}.jsonl",
                     target=str(scores.get("target", "")) or model.tags.get("target.fingerprint", ""),
-                    last=phase == TRAINED[-1],
+                    last=phase == trained_phases(scores)[-1],
                 )
             _mark(run, model, phase, digest)
 
@@ -169,7 +178,7 @@ def log_report(page: Path, method: str, *, root: Path) -> None:
 
     Nothing happens where MLflow does not know that checkpoint: a stage that was run by hand needs no store.
     """
-    folder = root / "models" / TRAINED[-1] / method
+    folder = root / "models" / card(method).checkpoints[-1] / method
     if not (store_of(root) / DATABASE).is_file() or not folder.is_dir():
         return
     client = ensure_store(root)

@@ -152,7 +152,7 @@ def read_stages(root: Path) -> dict[str, StageFacts]:
 
 
 def declared_stages(root: Path) -> list[str]:
-    """Every stage of `dvc.yaml` by its address: "grid", and "sft@mas_architect" for each combination of a matrix.
+    """Every stage of `dvc.yaml` by its address: "grid", and "sft@mas_architect" for each one of a foreach or matrix.
 
     Raises:
         InputError: `dvc.yaml` or `params.yaml` cannot be read.
@@ -178,7 +178,7 @@ def declared_deps(root: Path, name: str) -> list[str]:
         stage = document.get("stages", {}).get(base)
         if stage is None:
             raise InputError(f"has no stage {base!r}", where=str(path), fix=f"add the stage {base!r}, or name another")
-        scope = params | {"item": _matrix_item(base, stage, params, item)}
+        scope = params | _item(base, stage, params, item)
         deps = stage.get("do", stage).get("deps", [])
         return [_fill(dep if isinstance(dep, str) else next(iter(dep)), scope, path) for dep in deps]
 
@@ -270,17 +270,21 @@ def _facts(root: Path, name: str, row: Mapping[str, Any]) -> StageFacts:
 
 
 def _pipeline(root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`dvc.yaml` and `params.yaml`."""
-    path, settings = root / PIPELINE_FILE, root / PARAMS_FILE
+    """`dvc.yaml`, and the values of `params.yaml` and of the files under its `vars`."""
+    path = root / PIPELINE_FILE
     document = _read_yaml(read_text(path, fix="run in the project's folder"), path)
-    return document, _read_yaml(read_text(settings, fix="write one"), settings)
+    files = [PARAMS_FILE, *(name for name in document.get("vars") or [] if isinstance(name, str))]
+    values: dict[str, Any] = {}
+    for file in dict.fromkeys(root / name for name in files):
+        values |= _read_yaml(read_text(file, fix="write one"), file)
+    return document, values
 
 
-def _matrix_item(base: str, stage: Mapping[str, Any], params: Mapping[str, Any], item: str) -> Any:
-    """Values behind `sft@mas_architect`."""
+def _item(base: str, stage: Mapping[str, Any], params: Mapping[str, Any], item: str) -> dict[str, Any]:
+    """What `item` and `key` mean in `sft@mas_architect`."""
     named = _combinations(stage, params)
     if named is None:
-        return item
+        return {"item": item}
     if item not in named:
         raise InputError(
             f"stage {base!r} has no {item!r}", where=PIPELINE_FILE, fix=f"use one of {', '.join(sorted(named)) or '-'}"
@@ -289,15 +293,33 @@ def _matrix_item(base: str, stage: Mapping[str, Any], params: Mapping[str, Any],
 
 
 def _combinations(stage: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """A matrix's combinations by name, for which DVC joins the values with "-"; None for a stage without a matrix."""
+    """What a stage is repeated for, by name: `item` and, over a mapping, `key`; None for a stage that stands once.
+
+    DVC joins the values of a matrix with "-", and calls a stage of a foreach by its value, or its key.
+    """
+    if "foreach" in stage:
+        each = _listed(stage["foreach"], params)
+        if isinstance(each, Mapping):
+            return {str(key): {"key": key, "item": value} for key, value in each.items()}
+        return {str(value): {"item": value} for value in each}
     matrix = stage.get("matrix")
     if not isinstance(matrix, Mapping):
         return None
     combinations: Iterator[dict[str, Any]] = iter([{}])
     for key, values in matrix.items():
-        listed = params.get(values[2:-1].strip(), []) if isinstance(values, str) else values
+        listed = _listed(values, params)
         combinations = iter([{**row, key: value} for row in combinations for value in listed])
-    return {"-".join(str(value) for value in row.values()): row for row in combinations}
+    return {"-".join(str(value) for value in row.values()): {"item": row} for row in combinations}
+
+
+def _listed(values: Any, params: Mapping[str, Any]) -> Any:
+    """A list or mapping as `dvc.yaml` names it: written there, or `${where it stands}`; empty where nothing stands."""
+    if not isinstance(values, str):
+        return values
+    found: Any = params
+    for part in values[2:-1].strip().split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found or []
 
 
 def _fill(text: str, scope: Mapping[str, Any], where: Path) -> str:

@@ -16,6 +16,7 @@ from luthier.errors import InputError, StoreError
 from luthier.experiment import workspace_of
 from luthier.files import locked
 from luthier.lineage.sources import find_root
+from luthier.method import TRAINING
 from luthier.process_owner import is_alive
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ Weights are not copied into MLflow: `models/<phase>/<method>` belongs to DVC, an
 # MLflow shows no metric or parameter in a list of runs until a person picks them; this is what its *Share* writes.
 _COLUMNS = (
     *(f"metrics.`{metric}`" for metric in ("test/score", "test/score.low", "test/score.high", "validation/score")),
-    *(f"metrics.`spend/{phase}.usd`" for phase in ("sft", "reinforce")),
+    *(f"metrics.`spend/{phase}.usd`" for phase in TRAINING),
     *(f"params.`{parameter}`" for parameter in ("method", "task", "profile", "seed")),
     "attributes.`Source`",
 )

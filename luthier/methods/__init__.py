@@ -2,29 +2,85 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TypeVar
 
 from luthier.errors import InputError
-from luthier.method import MethodCard
-from luthier.methods.bootstrap import CARD as BOOTSTRAP
-from luthier.methods.gepa import CARD as GEPA
-from luthier.methods.mas_architect import CARD as MAS_ARCHITECT
-from luthier.methods.mipro import CARD as MIPRO
-from luthier.methods.optoprime import CARD as OPTOPRIME
-from luthier.methods.textgrad import CARD as TEXTGRAD
+from luthier.method import PHASES, Method, MethodCard, Prefers, Searches, Teaches, Trains
+from luthier.methods import bootstrap, gepa, mas_architect, mipro, optoprime, textgrad
+from luthier.settings.load import PHASES_FILE, Params, near
 
-if TYPE_CHECKING:
-    from luthier.search.parts import Parts
-    from luthier.search.session import Search
+_NEEDS: Mapping[str, type[Method]] = {"teach": Teaches, "prefer": Prefers, "search": Searches}
+"""What a method of a phase implements; the phases that train need `Trains`."""
+MethodT = TypeVar("MethodT", bound=Method)
 
-Searcher = Callable[[Any, "Parts"], "Search"]
-"""Settings of the method (`luthier.settings.search`) and parts -> the search."""
 
-METHODS: dict[str, MethodCard] = {
-    item.name: item for item in (MAS_ARCHITECT, BOOTSTRAP, MIPRO, TEXTGRAD, OPTOPRIME, GEPA)
-}
+def listed(*methods: Method) -> dict[str, Method]:
+    """Methods by name.
+
+    Raises:
+        InputError: one has no card, a phase that it does not implement, or the name of another one.
+    """
+    found: dict[str, Method] = {}
+    for method in methods:
+        where = f"{type(method).__module__}.{type(method).__qualname__}"
+        card = getattr(method, "card", None)
+        if not isinstance(card, MethodCard):
+            raise InputError("a method without a card", where=where, fix="give it `card`, a MethodCard")
+        if card.name in found:
+            raise InputError(f"two methods are called {card.name!r}", where=where, fix="rename one of them")
+        for phase in card.phases:
+            if phase not in PHASES:
+                raise InputError(
+                    f"phase {phase!r} of {card.name} is unknown", where=where, fix=f"use some of {', '.join(PHASES)}"
+                )
+            needed = _NEEDS.get(phase, Trains)
+            if not isinstance(method, needed):
+                raise InputError(
+                    f"{card.name} has phase {phase!r}, but is not {needed.__name__}",
+                    where=where,
+                    fix=f"write the methods of luthier.method.{needed.__name__}",
+                )
+        found[card.name] = method
+    return found
+
+
+METHODS: dict[str, Method] = listed(
+    mas_architect.METHOD,
+    bootstrap.METHOD,
+    mipro.METHOD,
+    textgrad.METHOD,
+    optoprime.METHOD,
+    gepa.METHOD,
+)
+
+
+def method_of(name: str) -> Method:
+    """A method by its name.
+
+    Raises:
+        InputError: the method is unknown; near matches are named.
+    """
+    if name not in METHODS:
+        raise InputError(
+            f"method {name!r} is unknown{near(name, METHODS)}", fix=f"use one of {', '.join(sorted(METHODS))}"
+        )
+    return METHODS[name]
+
+
+def having(name: str, ability: type[MethodT]) -> MethodT:
+    """A method that can do something: `having("gepa", Searches)`.
+
+    Raises:
+        InputError: the method is unknown, or cannot.
+    """
+    method = method_of(name)
+    if not isinstance(method, ability):
+        able = [key for key, item in METHODS.items() if isinstance(item, ability)]
+        raise InputError(
+            f"method {name!r} is not {ability.__name__}", fix=f"use one of {', '.join(sorted(able)) or 'none yet'}"
+        )
+    return method
 
 
 def card(name: str) -> MethodCard:
@@ -33,28 +89,82 @@ def card(name: str) -> MethodCard:
     Raises:
         InputError: the method is unknown; near matches are named.
     """
-    if name not in METHODS:
-        near = difflib.get_close_matches(name, METHODS, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise InputError(f"method {name!r} is unknown{hint}", fix=f"use one of {', '.join(sorted(METHODS))}")
-    return METHODS[name]
+    return method_of(name).card
 
 
-def searcher(name: str) -> Searcher:
-    """What builds a search method.
+def learned() -> tuple[str, ...]:
+    """Names of the methods that learn: those with a checkpoint."""
+    return tuple(name for name, method in METHODS.items() if method.card.checkpoints)
+
+
+def searches() -> tuple[str, ...]:
+    """Names of the methods that search."""
+    return tuple(name for name, method in METHODS.items() if "search" in method.card.phases)
+
+
+def check_settings(params: Params) -> None:
+    """Check what the settings say of methods: names, phases, and every section of the profile.
 
     Raises:
-        InputError: the method is unknown or does not search.
+        InputError: a method is unknown, the pipeline's phases of it are not its own, or a field of its section is
+            unknown, of the wrong type or out of range.
     """
-    from luthier.methods import bootstrap, gepa, mipro, optoprime, textgrad
+    for field, names, known in (
+        ("methods", params.ask.methods, learned()),
+        ("searches", params.ask.searches, searches()),
+    ):
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    f"field {field}: {name!r} is unknown{near(name, known)}",
+                    where="params.yaml",
+                    fix=f"use one of {', '.join(known)}",
+                )
+    for name in params.methods:
+        if name not in METHODS:
+            known = (*METHODS, *type(params.profile).model_fields)
+            raise InputError(
+                f"field {name}: unknown{near(name, known)}",
+                where=params.file,
+                fix=f"known here: {', '.join(sorted(known))}",
+            )
+        params.section(name, METHODS[name].Settings)
 
-    builders: dict[str, Searcher] = {
-        "bootstrap": bootstrap.build,
-        "gepa": gepa.build,
-        "mipro": mipro.build,
-        "optoprime": optoprime.build,
-        "textgrad": textgrad.build,
-    }
-    if name not in builders:
-        raise InputError(f"method {name!r} does not search", fix=f"use one of {', '.join(sorted(builders))}")
-    return builders[name]
+
+def check_phases(phases: Mapping[str, Mapping[str, str]]) -> None:
+    """Hold the phases of `pipeline.yaml` against the cards.
+
+    Args:
+        phases: By stage, the methods that it builds.
+
+    Raises:
+        InputError: a stage or method is unknown, or a method's stages are not its phases.
+    """
+    for stage in phases:
+        if stage not in (*PHASES, "evaluate"):
+            raise InputError(
+                f"field phases.{stage}: unknown{near(stage, PHASES)}",
+                where=PHASES_FILE,
+                fix=f"use some of {', '.join(PHASES)}, evaluate",
+            )
+    for name in {name for methods in phases.values() for name in methods}:
+        if name not in METHODS:
+            raise InputError(
+                f"method {name!r} is unknown{near(name, METHODS)}",
+                where=PHASES_FILE,
+                fix=f"use some of {', '.join(sorted(METHODS))}",
+            )
+        wanted = {*METHODS[name].card.phases} | ({"evaluate"} if METHODS[name].card.checkpoints else set())
+        built = {stage for stage, methods in phases.items() if name in methods}
+        if missing := wanted - built:
+            raise InputError(
+                f"field phases.{min(missing)}: {name} is missing, though its card has this phase",
+                where=PHASES_FILE,
+                fix=f"add {name} to {', '.join(sorted(missing))}",
+            )
+        if extra := built - wanted:
+            raise InputError(
+                f"field phases.{min(extra)}: {name} has no such phase",
+                where=PHASES_FILE,
+                fix=f"remove {name} from {', '.join(sorted(extra))}",
+            )

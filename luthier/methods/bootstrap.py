@@ -20,14 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from luthier.method import MethodCard
+from pydantic import Field
+
+from luthier.method import MethodCard, SearchMethod
 from luthier.search.demonstrations import Bootstrap, RandomSets, different, require_demonstrations, unlabelled
 from luthier.search.parts import Parts
 from luthier.search.session import Search, Session
 from luthier.search.tpe import Space, TpeSearch
-from luthier.settings.search import BootstrapParams
+from luthier.settings.search import ProposingParams
 
 CARD = MethodCard(
     name="bootstrap",
@@ -39,6 +41,17 @@ CARD = MethodCard(
     frozen="the target, the instructions, the wiring",
     ours="success threshold, questions that run at once, selector tpe, seeds other than 0",
 )
+
+
+class BootstrapParams(ProposingParams):
+    """DSPy's BootstrapFewShotWithRandomSearch (optimizers.md 3.2). It proposes demonstrations, no instructions."""
+
+    selector: Literal["random_sets", "tpe"] = "random_sets"
+    max_bootstrapped: int = Field(default=4, ge=0)
+    max_labelled: int = Field(default=16, ge=0)
+    candidates: int = Field(default=16, ge=1, description="shuffled sets, beside zero-shot, labels only and unshuffled")
+    threshold: float = Field(default=1.0, ge=0, le=1, description="least score of a successful run (ours: 1)")
+    at_once: int = Field(default=16, ge=1, description="training questions that run together (ours)")
 
 
 def build(settings: BootstrapParams, parts: Parts) -> Search:
@@ -59,6 +72,9 @@ def build(settings: BootstrapParams, parts: Parts) -> Search:
     if settings.selector == "random_sets":
         return RandomSets(bootstrap, settings.candidates, name=CARD.name)
     return BootstrapTpe(bootstrap, settings.candidates)
+
+
+METHOD = SearchMethod(CARD, BootstrapParams, build)
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,13 @@ import importlib.metadata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from luthier.errors import InputError
 from luthier.execution import Execution
-from luthier.method import MethodCard
+from luthier.method import MethodCard, SearchMethod
 from luthier.question import Question
 from luthier.search.candidate import Candidate
 from luthier.search.contracts import Acceptance, Credit, Evaluation, Evidence, Proposer, Selector
@@ -39,7 +41,7 @@ from luthier.search.parts import Parts
 from luthier.search.reflective import Reflective, require_end
 from luthier.search.selectors import NotWorse, ParetoFront, StrictImprovement, selector_of
 from luthier.search.session import Search, Session
-from luthier.settings.search import GepaParams
+from luthier.settings.search import ParentName, ReflectiveParams
 
 if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch
@@ -63,6 +65,18 @@ Texts = dict[Any, str]
 """What the package edits: a text by the number of its component (it means names, and never looks into them)."""
 
 
+class GepaParams(ReflectiveParams):
+    """GEPA (optimizers.md 7): instance-wise Pareto choice, reflective mutation, merge."""
+
+    selector: ParentName = "pareto"
+    acceptance: Literal["strict", "not_worse"] = "strict"
+    engine: Literal["gepa", "own"] = Field(
+        default="gepa", description="the authors' package, or our loop; every selector goes with both"
+    )
+    merge: bool = True
+    max_merges: int = Field(default=5, ge=0)
+
+
 def build(settings: GepaParams, parts: Parts) -> Search:
     """The search of these settings.
 
@@ -78,6 +92,9 @@ def build(settings: GepaParams, parts: Parts) -> Search:
     if settings.engine == "own":
         return Reflective(*chosen, batch=batch, iterations=end, merges=merges, name=CARD.name)
     return GepaSearch(*chosen, batch=batch, iterations=end, merges=merges)
+
+
+METHOD = SearchMethod(CARD, GepaParams, build)
 
 
 @dataclass(frozen=True)

@@ -13,27 +13,33 @@ question becomes a row, every optimiser setting, GRPO as the algorithm of *reinf
 
 from __future__ import annotations
 
-import random
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from pydantic import Field
+
+from luthier.context import StageContext
 from luthier.errors import HarnessError
 from luthier.execution import Execution, Limits
-from luthier.executors.execute import InvalidHarness, Job
+from luthier.executors.execute import InvalidHarness, Job, forecast_executions
 from luthier.generator import ModelGenerator
 from luthier.harness import Harness
 from luthier.harnesses import parse
-from luthier.harnesses.graph.harness import GraphHarness
 from luthier.harnesses.graph.presets import presets
+from luthier.harnesses.pool.variations import one_edit_variations
+from luthier.ledger.budget import Forecast
 from luthier.ledger.meter import Meter
-from luthier.method import MethodCard
+from luthier.method import Lessons, MethodCard, Taught
 from luthier.question import Question
 from luthier.reward import Reward, RewardValue
 from luthier.rewards.cheating import Scorer, find_cheat
-from luthier.target import Message, Request
+from luthier.settings.base import Section
+from luthier.settings.load import GeneratorParams, ReinforceParams, SftParams, TargetParams
+from luthier.target import Failure, Message, Request
+from luthier.task import Published
+from luthier.teaching.filters import filter_candidates
+from luthier.teaching.rows import Candidate
+from luthier.teaching.tries import confirm, vary
 from luthier.tools.registry import TOOLS
 
 CARD = MethodCard(
@@ -46,6 +52,28 @@ CARD = MethodCard(
     frozen="the target that executes the graph's llm nodes",
     ours="graph text form, prompt, embedded teacher, choice among correct candidates, optimiser settings, GRPO",
 )
+
+
+class TeachParams(Section):
+    """Phase teach: candidates and the filter (the paper gives no number)."""
+
+    families: list[str] = Field(default_factory=list, description="families that the teacher sees; empty = all")
+    variations: int = Field(default=64, ge=0, description="seeded one-edit variations of the pool per question")
+    confirm: int = Field(default=12, ge=0, description="promising systems tried on all questions of a family")
+    min_share: float = Field(default=0.0, ge=0, le=1, description="least share solved, relative to the family's best")
+    rows_per_question: int = Field(default=1, ge=1)
+    server: TargetParams | None = Field(default=None, description="a large model that writes the graphs")
+    samples: int = Field(default=4, ge=1, description="graphs asked of the server per question")
+
+
+class MasArchitectParams(Section):
+    """MAS-Architect's section of a profile. The paper states no number, so every default is ours."""
+
+    generator: GeneratorParams = GeneratorParams()
+    teach: TeachParams = TeachParams()
+    sft: SftParams = SftParams(learning_rate=5e-5, batch=8, epochs=2)
+    reinforce: ReinforceParams = ReinforceParams(learning_rate=1e-5, batch=8, steps=40)
+
 
 ScopedRun = Callable[[Sequence[Job], str], list[Execution]]
 """Executes jobs on the frozen target within a scope of the ledger; the caller has fixed who pays."""
@@ -88,200 +116,114 @@ def as_harness(text: str) -> Harness | InvalidHarness:
 # --- teach -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A system that the teacher tried on a question.
-
-    Attributes:
-        question: The question. harness: Parsed graph, or the broken text.
-        source: "pool:<name>", "variation" or "server". execution: What happened.
-    """
-
-    question: Question
-    harness: Harness | InvalidHarness
-    source: str
-    execution: Execution
-
-
-@dataclass(frozen=True, slots=True)
-class TeacherRow:
-    """One row for supervised fine-tuning, with the candidate that it came from."""
-
-    question: str
-    family: str
-    prompt: str
-    completion: str
-    harness: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class TeachLog:
-    """How candidates were filtered: one count per step, and the share of the graded ones that were accepted."""
-
-    counts: Mapping[str, int]
-    acceptance: float
-    by_family: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-
-def vary(
-    questions: Sequence[Question], variations: Sequence[GraphHarness], per_question: int, seed: int
-) -> list[tuple[Question, GraphHarness]]:
-    """Which variations are tried on which question: dealt out within each family, like cards (ours).
-
-    A family's questions share shuffled decks of all variations, a new deck when one is used up. So no variation
-    comes a second time in a family before every other came once, and none twice to a question.
-
-    Args:
-        questions: Of any families.
-        variations: The deck.
-        per_question: Variations of each question.
-        seed: Of the shuffling.
-
-    Returns:
-        Question and variation, in the order of the questions.
-    """
-    size = min(per_question, len(variations))
-    decks: dict[str, Iterator[int]] = {}
-    pairs: list[tuple[Question, GraphHarness]] = []
-    for question in questions:
-        deck = decks.setdefault(question.family, _cards(len(variations), f"{seed}:{question.family}"))
-        chosen: set[int] = set()
-        left: list[int] = []
-        while len(chosen) < size:
-            card = next(deck)
-            if card in chosen:
-                left.append(card)
-            else:
-                chosen.add(card)
-        decks[question.family] = chain(left, deck)
-        pairs.extend((question, variations[index]) for index in sorted(chosen))
-    return pairs
-
-
-def _cards(count: int, label: str) -> Iterator[int]:
-    """Shuffled decks of `count` cards, one after the other, without end."""
-    draw = random.Random(label)
-    while True:
-        yield from draw.sample(range(count), count)
-
-
-def confirm(candidates: Iterable[Candidate], keep: int) -> list[tuple[Question, Harness, str]]:
-    """What to try next: each family's most promising systems on those of its questions that they did not meet.
-
-    A draw meets a family's right system on some of its questions only, and on the others something that is
-    right by luck. So the `keep` systems that were right most often are tried on all questions of the family (ours).
-
-    Returns:
-        Question, harness and source of each further try, in a fixed order.
-    """
-    questions: dict[str, dict[str, Question]] = defaultdict(dict)
-    met: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        questions[candidate.question.family][candidate.question.id] = candidate.question
-        met[candidate.question.family, candidate.harness.digest].append(candidate)
-    tries: list[tuple[Question, Harness, str]] = []
-    for family in sorted(questions):
-        promising = [group for (where, _), group in met.items() if where == family and _right(group)]
-        promising.sort(key=lambda group: (-_right(group), -_right(group) / len(group), group[0].harness.digest))
-        for group in promising[:keep]:
-            harness = group[0].harness
-            assert not isinstance(harness, InvalidHarness), "an invalid harness cannot be right"
-            seen = {candidate.question.id for candidate in group}
-            left = [question for key, question in questions[family].items() if key not in seen]
-            tries += [(question, harness, group[0].source) for question in left]
-    return tries
-
-
-def _right(group: Sequence[Candidate]) -> int:
-    return sum(candidate.execution.score == 1.0 for candidate in group)
-
-
-def filter_candidates(
-    candidates: Iterable[Candidate],
-    scorer: Scorer,
-    limits: Limits,
-    rows_per_question: int,
-    min_share: float = 0.0,
-) -> tuple[list[TeacherRow], TeachLog]:
-    """Keep valid, correct, honest candidates, once per canonical graph, the most dependable ones first.
-
-    Among the correct candidates of a question those rank first that were correct on the largest share of the
-    family's questions on which they ran, then the cheaper, the shorter, the smaller digest (ours). The share is
-    (right + 1) / (ran + 2), Laplace's rule of succession: a system that was right by luck on the one question
-    on which it ran does not come before one that was right on nine of ten. A candidate whose share is below
-    `min_share` times the best share of its family teaches nothing (counted as `unreliable`).
-    """
-    counts: Counter[str] = Counter()
-    families: dict[str, Counter[str]] = defaultdict(Counter)
-    tried: dict[tuple[str, str], list[float]] = defaultdict(list)
-    correct: dict[str, dict[str, Candidate]] = defaultdict(dict)
-    for candidate in candidates:
-        step = _step(candidate, scorer, limits, correct)
-        counts["executed"] += 1
-        counts[step] += 1
-        families[candidate.question.family][step] += 1
-        if step != "infra_error":
-            right = float(step in ("correct", "duplicate"))
-            tried[candidate.question.family, candidate.harness.digest].append(right)
-        if step == "correct":
-            correct[candidate.question.id][candidate.harness.digest] = candidate
-    best: dict[str, float] = defaultdict(float)
-    for item in (item for kept in correct.values() for item in kept.values()):
-        best[item.question.family] = max(best[item.question.family], _share(item, tried))
-    rows: list[TeacherRow] = []
-    for kept in correct.values():
-        reliable = [item for item in kept.values() if _share(item, tried) >= min_share * best[item.question.family]]
-        counts["unreliable"] += len(kept) - len(reliable)
-        ranked = sorted(reliable, key=lambda item: _rank(item, tried))
-        rows.extend(_row(item) for item in ranked[:rows_per_question])
-    counts["questions_taught"] = len({row.question for row in rows})
-    counts["rows"] = len(rows)
-    graded = counts["executed"] - counts["infra_error"]
-    acceptance = (counts["correct"] + counts["duplicate"]) / graded if graded else 0.0
-    by_family = {family: dict(sorted(steps.items())) for family, steps in sorted(families.items())}
-    return rows, TeachLog(dict(sorted(counts.items())), acceptance, by_family)
-
-
-def _step(candidate: Candidate, scorer: Scorer, limits: Limits, correct: Mapping[str, Mapping[str, Candidate]]) -> str:
-    """The filter that a candidate ends in: the name that is counted."""
-    execution, harness = candidate.execution, candidate.harness
-    if execution.outcome != "ok":
-        return execution.outcome
-    if execution.score != 1.0:
-        return "wrong"
-    if harness.digest in correct.get(candidate.question.id, {}):
-        return "duplicate"
-    assert not isinstance(harness, InvalidHarness), "an invalid harness cannot end ok"
-    if find_cheat(harness, candidate.question, execution, scorer, limits):
-        return "cheating"
-    return "correct"
-
-
-def _share(candidate: Candidate, tried: Mapping[tuple[str, str], list[float]]) -> float:
-    outcomes = tried[candidate.question.family, candidate.harness.digest]
-    return (sum(outcomes) + 1) / (len(outcomes) + 2)
-
-
-def _rank(candidate: Candidate, tried: Mapping[tuple[str, str], list[float]]) -> tuple[float, int, int, str]:
-    usage = candidate.execution.usage
-    tokens = usage.prompt_tokens + usage.completion_tokens
-    return (-_share(candidate, tried), tokens, len(_text(candidate.harness)), candidate.harness.digest)
-
-
-def _row(candidate: Candidate) -> TeacherRow:
-    return TeacherRow(
-        question=candidate.question.id,
-        family=candidate.question.family,
-        prompt=generator_prompt(candidate.question.text),
-        completion=_text(candidate.harness),
-        harness=candidate.harness.digest,
-        source=candidate.source,
+def try_systems(context: StageContext, lessons: Lessons) -> Taught:
+    """Phase *teach*: the grid's executions, further tries, a second round for the promising ones, then the filters."""
+    settings = context.params.section(context.method, TeachParams, "teach")
+    taught = _taught(context, lessons.questions, settings)
+    if settings.server is None:
+        jobs, source = _variations(context, lessons, taught, settings), "variation"
+    else:
+        jobs, source = _ask_server(context, taught, settings), "server"
+    executions = context.execute(jobs, context.meter("target", "data", split="train"), "teach")
+    candidates = list(_from_grid(lessons, taught))
+    candidates += [Candidate(j.question, j.harness, source, e) for j, e in zip(jobs, executions, strict=True)]
+    candidates += _second_round(context, candidates, settings.confirm)
+    rows, log = filter_candidates(
+        candidates,
+        context.task.score,
+        context.limits,
+        settings.rows_per_question,
+        settings.min_share,
+        prompt=generator_prompt,
     )
+    return Taught(rows, log)
 
 
-def _text(harness: Harness | InvalidHarness) -> str:
-    return harness.text
+def forecast_teach(context: StageContext, lessons: Lessons) -> Forecast:
+    """What asking a server, or the first round of tries, costs."""
+    settings = context.params.section(context.method, TeachParams, "teach")
+    taught = _taught(context, lessons.questions, settings)
+    if settings.server is None:
+        jobs = _variations(context, lessons, taught, settings)
+        return forecast_executions(jobs, context.meter("target", "data", split="train"), context.limits)
+    meter = context.meter("teacher", "data", split="train", target=context.open(settings.server))
+    return meter.forecast([request for _, request in _server_requests(context, taught, settings)])
+
+
+def _taught(context: StageContext, questions: Sequence[Question], settings: TeachParams) -> list[Question]:
+    """Those of the families that the profile names; all, where it names families of another task alone."""
+    taught = [question for question in questions if not settings.families or question.family in settings.families]
+    if not taught and isinstance(context.task, Published):
+        print(
+            f"teach: task {context.task.name} has none of the families in teach.families, so the teacher sees all of it"
+        )
+        return list(questions)
+    return taught
+
+
+def _variations(
+    context: StageContext, lessons: Lessons, taught: Sequence[Question], settings: TeachParams
+) -> list[Job]:
+    """One-edit variations on the questions that no configuration of the grid answered: only they need more (ours)."""
+    variations = one_edit_variations([item.harness for item in lessons.pool if item.harness is not None])
+    solved = {c.question.id for c in _from_grid(lessons, taught) if c.execution.score == 1.0}
+    unsolved = [question for question in taught if question.id not in solved]
+    seed = context.params.ask.seed
+    pairs = vary(unsolved, variations, settings.variations, seed)
+    print(
+        f"teach: {len(taught)} questions; {len(unsolved)} of them no configuration solved,"
+        f" for them {len(pairs)} tries of {len(variations)} variations"
+    )
+    return [Job(graph, question, seed) for question, graph in pairs]
+
+
+def _from_grid(lessons: Lessons, taught: Sequence[Question]) -> Iterator[Candidate]:
+    """The grid's rows on the taught questions, with the configurations' graphs."""
+    by_id = {question.id: question for question in taught}
+    pool = {item.name: item.harness for item in lessons.pool}
+    for row in lessons.grid:
+        question = by_id.get(row.execution.question)
+        if row.split == "train" and question is not None and (harness := pool[row.configuration]) is not None:
+            yield Candidate(question, harness, f"pool:{row.configuration}", row.execution)
+
+
+def _second_round(context: StageContext, candidates: Sequence[Candidate], keep: int) -> list[Candidate]:
+    """Promising systems on the questions of their family that they did not meet."""
+    tries = confirm(candidates, keep)
+    jobs = [Job(harness, question, context.params.ask.seed) for question, harness, _ in tries]
+    meter = context.meter("target", "data", split="train", scope="confirm")
+    executions = context.execute(jobs, meter, "teach, second round")
+    return [
+        Candidate(question, harness, source, execution)
+        for (question, harness, source), execution in zip(tries, executions, strict=True)
+    ]
+
+
+def _server_requests(
+    context: StageContext, taught: Sequence[Question], settings: TeachParams
+) -> list[tuple[Question, Request]]:
+    assert settings.server is not None
+    seed, max_tokens = context.params.ask.seed, 512
+    asked = [(question, sample) for question in taught for sample in range(settings.samples)]
+    print(f"teach: {len(asked)} graphs asked of {settings.server.model}")
+    return [
+        (question, server_request(question.text, max_tokens=max_tokens, seed=seed + sample))
+        for question, sample in asked
+    ]
+
+
+def _ask_server(context: StageContext, taught: Sequence[Question], settings: TeachParams) -> list[Job]:
+    """Have the large model of `teach.server` write graphs; its failures are retried by the next run."""
+    assert settings.server is not None
+    meter = context.meter("teacher", "data", split="train", target=context.open(settings.server))
+    asked = _server_requests(context, taught, settings)
+    jobs = []
+    for (question, _), answer in zip(asked, meter.complete([request for _, request in asked]), strict=True):
+        if isinstance(answer, Failure):
+            raise answer.error
+        harness = as_harness(clean_server_reply(answer.text))
+        jobs.append(Job(harness, question, context.params.ask.seed))
+    return jobs
 
 
 # --- teach with a server ---------------------------------------------------------------------------------------
@@ -344,3 +286,33 @@ def judge(
         return values
 
     return grade
+
+
+# --- the method ------------------------------------------------------------------------------------------------
+
+
+class MasArchitect:
+    """The method as stages see it; see `luthier.method`."""
+
+    card = CARD
+    Settings: type[Section] = MasArchitectParams
+
+    def teach(self, context: StageContext, lessons: Lessons) -> Taught:
+        """See `try_systems`."""
+        return try_systems(context, lessons)
+
+    def forecast_teach(self, context: StageContext, lessons: Lessons) -> Forecast:
+        """See `forecast_teach`."""
+        return forecast_teach(context, lessons)
+
+    def prompt(self, question: str) -> str:
+        """See `generator_prompt`."""
+        return generator_prompt(question)
+
+    def generator(self, name: str, meter: Meter, context: StageContext) -> ModelGenerator:
+        """See `trained_generator`; the longest harness is the profile's."""
+        settings = context.params.section(context.method, GeneratorParams, "generator")
+        return trained_generator(name, meter, settings.max_tokens)
+
+
+METHOD = MasArchitect()

@@ -12,7 +12,7 @@ import difflib
 import re
 import reprlib
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -22,9 +22,9 @@ from pydantic import Field, ValidationError, model_validator
 from luthier.errors import InputError
 from luthier.reading import PlacedLoader, parse_yaml, read_text
 from luthier.settings.base import Section
-from luthier.settings.search import SearchParams, SearchSettings
+from luthier.settings.search import SearchParams
 
-PARAMS_FILE = "params.yaml"
+PARAMS_FILE, PHASES_FILE = "params.yaml", "pipeline.yaml"
 MAX_SEED = 2**32 - 1
 """What every random generator behind a training takes."""
 PRICE_FIELDS = ("prompt_usd_per_million", "completion_usd_per_million", "trained_usd_per_million")
@@ -85,18 +85,6 @@ class GridParams(Section):
     train: int = Field(ge=1)
     validation: int = Field(ge=1)
     width: int = Field(default=512, ge=1, description="executions advanced together")
-
-
-class TeachParams(Section):
-    """Phase teach: candidates and the filter (defaults are ours; the paper gives none)."""
-
-    families: list[str] = Field(default_factory=list, description="families that the teacher sees; empty = all")
-    variations: int = Field(default=64, ge=0, description="seeded one-edit variations of the pool per question")
-    confirm: int = Field(default=12, ge=0, description="promising systems tried on all questions of a family")
-    min_share: float = Field(default=0.0, ge=0, le=1, description="least share solved, relative to the family's best")
-    rows_per_question: int = Field(default=1, ge=1)
-    server: TargetParams | None = Field(default=None, description="a large model that writes the graphs")
-    samples: int = Field(default=4, ge=1, description="graphs asked of the server per question")
 
 
 class GeneratorParams(Section):
@@ -182,15 +170,6 @@ class CompareParams(Section):
         return self
 
 
-class MethodParams(Section):
-    """The phases of one learned method."""
-
-    generator: GeneratorParams = GeneratorParams()
-    teach: TeachParams
-    sft: SftParams
-    reinforce: ReinforceParams
-
-
 class BudgetParams(Section):
     """Limits of one stage's spending; null = unlimited. Any limit stops."""
 
@@ -208,8 +187,8 @@ class Ask(Section):
     profile: str
     seed: int = Field(default=17, ge=0, le=MAX_SEED)
     task: TaskParams = TaskParams()
-    methods: list[str] = Field(min_length=1)
-    searches: list[str] = Field(default_factory=list, description="methods that search, for the comparison")
+    methods: list[str] = Field(default_factory=list, description="that learn; of pipeline.yaml where there is one")
+    searches: list[str] = Field(default_factory=list, description="that search, for the comparison; as `methods`")
     budget: BudgetParams = BudgetParams()
 
 
@@ -220,7 +199,6 @@ class Profile(Section):
     limits: LimitsParams = LimitsParams()
     questions: QuestionsParams
     grid: GridParams
-    mas_architect: MethodParams
     evaluate: EvaluateParams = EvaluateParams()
     search: SearchParams = SearchParams()
     proposer: TargetParams | None = Field(default=None, description="the model behind proposer and critic: a server")
@@ -228,73 +206,138 @@ class Profile(Section):
 
 
 class Params(Section):
-    """Everything that a stage may read."""
+    """Everything that a stage may read.
+
+    Attributes:
+        ask: `params.yaml`. profile: What the profile says beside its methods.
+        methods: What the profile says of each method, by name, as written; `section` checks and reads it.
+        within_search: Those of them whose section stands under `search`.
+        file: The profile's file, for messages.
+    """
 
     ask: Ask
     profile: Profile
+    methods: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    within_search: list[str] = Field(default_factory=list)
+    file: str = "profile"
 
-    def method(self, name: str) -> MethodParams:
-        """Settings of one method.
+    def section(self, method: str, kind: type[SectionT], *path: str) -> SectionT:
+        """A method's settings, or a part of them, with the defaults of their class where the profile is silent.
 
-        Raises:
-            InputError: the method is unknown.
-        """
-        self._check("methods", name, known_methods())
-        section = getattr(self.profile, name)
-        assert isinstance(section, MethodParams)
-        return section
-
-    def searching(self, name: str) -> SearchSettings:
-        """Settings of one search.
+        Args:
+            method: Its name.
+            kind: Class of the section.
+            path: Names of the part, outermost first; none for all of it.
 
         Raises:
-            InputError: the search is unknown.
+            InputError: a field is unknown, of the wrong type or out of range.
         """
-        self._check("searches", name, known_searches())
-        section: SearchSettings = getattr(self.profile.search, name)
-        return section
+        value: Any = self.methods.get(method, {})
+        for name in path:
+            value = value.get(name, {}) if isinstance(value, Mapping) else value
+        place = ".".join((self.place(method), *path))
+        return _parse(kind, value, Path(self.file), place)
 
-    def _check(self, field: str, name: str, known: tuple[str, ...]) -> None:
-        if name not in known:
-            raise InputError(
-                f"field {field}: {name!r} is unknown{_near(name, known)}",
-                where=PARAMS_FILE,
-                fix=f"use one of {', '.join(known)}",
-            )
+    def place(self, method: str) -> str:
+        """The field of the profile that holds a method's settings."""
+        return f"search.{method}" if method in self.within_search else method
 
+    def generator(self, method: str) -> GeneratorParams | None:
+        """The section `generator` of a method; None for one without it, as a search."""
+        return (
+            self.section(method, GeneratorParams, "generator") if "generator" in self.methods.get(method, {}) else None
+        )
 
-def known_methods() -> tuple[str, ...]:
-    """Names of the learned methods that have settings."""
-    return ("mas_architect",)
-
-
-def known_searches() -> tuple[str, ...]:
-    """Names of the searches that have settings."""
-    return ("bootstrap", "mipro", "textgrad", "optoprime", "gepa")
+    def teacher(self, method: str) -> TargetParams | None:
+        """The section `teach.server` of a method: the large model that writes for its teacher; None without one."""
+        teach = self.methods.get(method, {}).get("teach")
+        stated = isinstance(teach, Mapping) and teach.get("server") is not None
+        return self.section(method, TargetParams, "teach", "server") if stated else None
 
 
 def load_params(root: Path = Path(".")) -> Params:
-    """Read and check `params.yaml` and its profile.
+    """Read and check `params.yaml`, `pipeline.yaml` and the profile.
+
+    What a profile says of its methods is checked when it is read (`Params.section`): their settings are their own.
 
     Raises:
         InputError: a file is missing or broken, or a field is unknown, of the wrong type or out of range.
     """
     ask_path = root / PARAMS_FILE
-    ask = _parse(Ask, _read(ask_path), ask_path)
+    ask = _asked(root, _parse(Ask, _read(ask_path), ask_path))
     profiles = sorted(path.stem for path in (root / "profiles").glob("*.yaml"))
     if ask.profile not in profiles:
         raise InputError(
-            f"field profile: {ask.profile!r} is unknown{_near(ask.profile, profiles)}",
+            f"field profile: {ask.profile!r} is unknown{near(ask.profile, profiles)}",
             where=str(ask_path),
             fix=f"use one of {', '.join(profiles)}, or add profiles/{ask.profile}.yaml",
         )
-    profile_path = root / "profiles" / f"{ask.profile}.yaml"
-    params = Params(ask=ask, profile=_parse(Profile, _read(profile_path), profile_path))
-    for method in ask.methods:
-        params.method(method)
-    for search in ask.searches:
-        params.searching(search)
-    return params
+    path = root / "profiles" / f"{ask.profile}.yaml"
+    written = _read(path)
+    general, methods = _apart(written, path)
+    within = [name for name in methods if name not in written]
+    profile = _parse(Profile, general, path)
+    return Params(ask=ask, profile=profile, methods=methods, within_search=within, file=str(path))
+
+
+def _asked(root: Path, ask: Ask) -> Ask:
+    """With the methods of `pipeline.yaml`, which `params.yaml` need not repeat and may not contradict."""
+    if not (root / PHASES_FILE).is_file():
+        if not ask.methods:
+            raise InputError("field methods: missing", where=str(root / PARAMS_FILE), fix=f"write {PHASES_FILE}")
+        return ask
+    phases = read_phases(root)
+    built = {"methods": [*phases.get("evaluate", {})], "searches": [*phases.get("search", {})]}
+    for field, names in built.items():
+        stated = getattr(ask, field)
+        if field in ask.model_fields_set and sorted(stated) != sorted(names):
+            raise InputError(
+                f"field {field}: {', '.join(stated) or 'none'}, but {PHASES_FILE} builds {', '.join(names) or 'none'}",
+                where=str(root / PARAMS_FILE),
+                fix=f"leave the field out, and name in {PHASES_FILE} what is to be built",
+            )
+    return ask.model_copy(update=built)
+
+
+def read_phases(root: Path) -> dict[str, dict[str, str]]:
+    """`pipeline.yaml`: by stage, each method that it builds and the folder whose output of that method it reads.
+
+    Raises:
+        InputError: the file is missing, broken or of another form.
+    """
+    path = root / PHASES_FILE
+    value = _read(path).get("phases")
+    if not isinstance(value, Mapping):
+        raise InputError("field phases: missing", where=str(path), fix="write `phases:` with a line for each stage")
+    phases: dict[str, dict[str, str]] = {}
+    for stage, methods in value.items():
+        named = dict.fromkeys(methods, "") if isinstance(methods, list) else methods
+        if not isinstance(named, Mapping) or not all(isinstance(text, str) for text in (*named, *named.values())):
+            raise InputError(
+                f"field phases.{stage}: neither names nor `name: folder`",
+                where=str(path),
+                fix="write [name, ...] or { name: folder that the stage reads }",
+            )
+        phases[stage] = dict(named)
+    return phases
+
+
+def _apart(value: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What a profile says in general, and what it says of each method."""
+    general = {name: item for name, item in value.items() if name in Profile.model_fields}
+    methods = {name: item for name, item in value.items() if name not in general}
+    search = general.get("search")
+    if isinstance(search, Mapping):
+        general["search"] = {name: item for name, item in search.items() if name in SearchParams.model_fields}
+        methods |= {name: item for name, item in search.items() if name not in general["search"]}
+    for name, item in methods.items():
+        if not isinstance(item, Mapping):
+            raise InputError(
+                f"field {name}: neither a setting nor the section of a method{near(name, [*Profile.model_fields])}",
+                where=str(path),
+                fix=f"known here: {', '.join(sorted(Profile.model_fields))}, and a section for each method",
+            )
+    return general, {name: dict(item) for name, item in methods.items()}
 
 
 _TEXTS = frozenset({"revision", "model"})
@@ -329,17 +372,17 @@ def _read(path: Path) -> Mapping[str, Any]:
     return value
 
 
-def _parse(section: type[SectionT], value: Mapping[str, Any], path: Path) -> SectionT:
+def _parse(section: type[SectionT], value: Any, path: Path, inside: str = "") -> SectionT:
     try:
         return section.model_validate(value)
     except ValidationError as error:
         # A misspelt name also leaves the right one missing: the misspelling is what to tell.
         first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
-        field = ".".join(str(part) for part in first["loc"])
+        field = ".".join(str(part) for part in ([inside] if inside else []) + [*first["loc"]])
         if first["type"] == "extra_forbidden":
             known = _fields_at(section, first["loc"][:-1])
             raise InputError(
-                f"field {field}: unknown{_near(str(first['loc'][-1]), known)}",
+                f"field {field}: unknown{near(str(first['loc'][-1]), known)}",
                 where=str(path),
                 fix=f"known here: {', '.join(known)}",
             ) from error
@@ -358,6 +401,7 @@ def _fields_at(section: type[Section], location: tuple[int | str, ...]) -> list[
     return sorted(current.model_fields)
 
 
-def _near(name: str, known: list[str] | tuple[str, ...]) -> str:
-    match = difflib.get_close_matches(name, known, n=1)
+def near(name: str, known: Iterable[str]) -> str:
+    """What to put after a misspelt name: the known one that is like it, in brackets; empty where none is."""
+    match = difflib.get_close_matches(name, [*known], n=1)
     return f" (did you mean {match[0]!r}?)" if match else ""

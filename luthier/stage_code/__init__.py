@@ -4,7 +4,8 @@ A stage's code is everything that its module reaches (`luthier.stage_code.import
 count (`luthier.stage_code.digest`), with the pinned versions of the libraries that it reaches. A stage of one method
 does not reach the other methods, although the list of methods names them all.
 
-Flows do not count where they start a stage of the same name: they decide when it runs, and not what it writes.
+Flows do not count where they start a stage of the same name: they decide when it runs, and not what it writes. Nor
+does the step from a stage's command line to the methods, taken only to check what the settings say of them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from luthier.stage_code.imports import Sources
 
 PACKAGES = ("luthier", "stages", "flows")
 METHODS = "luthier.methods"
+COMMAND_LINE = "stages.entry"
 OWN_STAGE = "code"
 PINS = Path("requirements/embedded.lock")
 SERVANTS = frozenset({"dvc", "mlflow", "prefect"})
@@ -115,11 +117,15 @@ def _module_of(stage: str, sources: Sources) -> str:
 def _only(method: str, sources: Sources) -> Callable[[str, str], bool]:
     """Leaves out the steps from the list of methods to the other ones, for a stage that works for one."""
     own = f"{METHODS}.{method}"
-    if own not in sources.modules:
-        return lambda source, module: True
-    return lambda source, module: (
-        source != METHODS or not module.startswith(f"{METHODS}.") or f"{module}.".startswith(f"{own}.")
-    )
+    one = own in sources.modules
+
+    def counts(source: str, module: str) -> bool:
+        inside = f"{module}.".startswith(f"{METHODS}.")
+        if source == COMMAND_LINE:
+            return not inside
+        return not (one and inside and source == METHODS and module != METHODS) or f"{module}.".startswith(f"{own}.")
+
+    return counts
 
 
 @cache

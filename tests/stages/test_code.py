@@ -17,6 +17,7 @@ from flows.rebuild import plan
 from luthier.errors import InputError
 from luthier.files import write_json
 from luthier.lineage.sources import declared_stages
+from luthier.settings.load import read_phases
 from luthier.stage_code import PINS, code_file, code_files, pinned_versions, read_pins
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,12 +115,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project whose stages count as built: real code files, stand-ins for all other outputs."""
     folder = copy_project(tmp_path_factory.mktemp("code") / "copy", profile="smoke")
     dvc(folder, "repro", "-q", "code")
-    params = yaml.safe_load((folder / "params.yaml").read_text())
+    phases = read_phases(folder)
     for stage in yaml.safe_load((folder / "dvc.yaml").read_text())["stages"].values():
-        (names,) = [*stage.get("matrix", {"": ["{}"]}).values()]
-        for item in params[names[2:-1]] if isinstance(names, str) else names:
-            for out in stage["outs"]:
-                path = folder / out.replace("${item.method}", item)
+        listed = stage.get("foreach", "").removeprefix("${phases.").removesuffix("}")
+        for item in phases[listed] if listed else [""]:
+            for out in stage.get("do", stage)["outs"]:
+                path = folder / out.replace("${item}", item).replace("${key}", item)
                 if not path.exists():
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(out)

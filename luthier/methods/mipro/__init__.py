@@ -23,9 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from luthier.method import MethodCard
+from pydantic import Field
+
+from luthier.method import MethodCard, SearchMethod
 from luthier.methods.mipro.grounded import GroundedProposer
 from luthier.methods.mipro.spaces import Grounding, proposed_space
 from luthier.search.contracts import Proposer
@@ -35,7 +37,7 @@ from luthier.search.parts import Parts
 from luthier.search.proposers.llm_proposer import ModelProposer
 from luthier.search.session import Search, Session
 from luthier.search.tpe import TpeSearch, default_trials
-from luthier.settings.search import MiproParams
+from luthier.settings.search import ProposingParams
 
 CARD = MethodCard(
     name="mipro",
@@ -51,6 +53,21 @@ GROUNDING_BATCH = 3
 """Training questions behind one proposal that is shown runs (ours)."""
 
 
+class MiproParams(ProposingParams):
+    """MIPRO and MIPROv2 (optimizers.md 4.2)."""
+
+    version: Literal["v2", "v1"] = "v2"
+    selector: Literal["tpe", "random"] = "tpe"
+    instructions: int = Field(default=0, ge=0, description="per module; 0 = sets // 2, as MIPROv2 takes n // 2")
+    sets: int = Field(default=6, ge=1, description="demonstration sets per module (n of the light setting)")
+    trials: int = Field(default=0, ge=0, description="0 = max(2 variables log2 n, 1.5 n)")
+    minibatch: int = Field(default=35, ge=1)
+    full_every: int = Field(default=5, ge=1, description="trials between full validations")
+    max_bootstrapped: int = Field(default=4, ge=0)
+    max_labelled: int = Field(default=4, ge=0)
+    at_once: int = Field(default=16, ge=1, description="training questions that run together (ours)")
+
+
 def build(settings: MiproParams, parts: Parts) -> Search:
     """The search of these settings.
 
@@ -59,6 +76,9 @@ def build(settings: MiproParams, parts: Parts) -> Search:
         parts: Binding, proposer and labels.
     """
     return Mipro(settings, parts)
+
+
+METHOD = SearchMethod(CARD, MiproParams, build)
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,18 @@ modules that the report blames (`ReportCredit`), and results are labelled "ours,
 
 from __future__ import annotations
 
-from luthier.method import MethodCard
+from typing import Literal
+
+from pydantic import Field
+
+from luthier.method import MethodCard, SearchMethod
 from luthier.methods.optoprime.joint import Joint
 from luthier.methods.optoprime.report_graph import ReportCredit
 from luthier.search.contracts import Acceptance
 from luthier.search.parts import Parts
 from luthier.search.selectors import Always, NotWorse, selector_of
 from luthier.search.session import Search
-from luthier.settings.search import OptoprimeParams
+from luthier.settings.search import ParentName, ReflectiveParams
 
 CARD = MethodCard(
     name="optoprime",
@@ -34,6 +38,14 @@ CARD = MethodCard(
     frozen="the target, the wiring, the signatures and the demonstrations",
     ours="wording of report and prompt, mini-batch, memory, validation of every step, best validated as the result",
 )
+
+
+class OptoprimeParams(ReflectiveParams):
+    """Trace's OptoPrime (optimizers.md 6): one proposal for all parameters, from one report."""
+
+    selector: ParentName = "latest"
+    acceptance: Literal["always", "validation"] = "always"
+    memory: int = Field(default=5, ge=0, description="past tries that the proposer sees")
 
 
 def build(settings: OptoprimeParams, parts: Parts) -> Search:
@@ -53,3 +65,6 @@ def build(settings: OptoprimeParams, parts: Parts) -> Search:
         program=program,
         memory=settings.memory,
     )
+
+
+METHOD = SearchMethod(CARD, OptoprimeParams, build)

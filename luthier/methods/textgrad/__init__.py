@@ -16,7 +16,11 @@ rules, and results are labelled "ours, offline". In the library `gradient_memory
 
 from __future__ import annotations
 
-from luthier.method import MethodCard
+from typing import Literal
+
+from pydantic import Field
+
+from luthier.method import MethodCard, SearchMethod
 from luthier.methods.textgrad.backward import BackwardCredit
 from luthier.search.contracts import Acceptance
 from luthier.search.critics import Critic, ModelCritic, OfflineCritic
@@ -24,7 +28,7 @@ from luthier.search.parts import Parts
 from luthier.search.reflective import Reflective
 from luthier.search.selectors import Always, NotWorse, selector_of
 from luthier.search.session import Search
-from luthier.settings.search import TextgradParams
+from luthier.settings.search import ParentName, ReflectiveParams
 
 CARD = MethodCard(
     name="textgrad",
@@ -36,6 +40,15 @@ CARD = MethodCard(
     frozen="the target, the wiring, the signatures and the demonstrations",
     ours="wording of all prompts, choices as edges, validation of every step, best validated candidate as the result",
 )
+
+
+class TextgradParams(ReflectiveParams):
+    """TextGrad (optimizers.md 5): criticism carried backwards, the latest candidate is edited."""
+
+    selector: ParentName = "latest"
+    acceptance: Literal["always", "validation"] = Field(
+        default="validation", description="validation: go back when the validation score fell (its optional revert)"
+    )
 
 
 def build(settings: TextgradParams, parts: Parts) -> Search:
@@ -53,3 +66,6 @@ def build(settings: TextgradParams, parts: Parts) -> Search:
         gate="validation",
         name=CARD.name,
     )
+
+
+METHOD = SearchMethod(CARD, TextgradParams, build)

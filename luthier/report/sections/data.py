@@ -14,9 +14,9 @@ from luthier.evaluation.statistics import Difference, Interval
 from luthier.files import read_rows_as
 from luthier.method import MethodCard
 from luthier.methods import card
-from luthier.methods.mas_architect import TeacherRow, TeachLog
 from luthier.question import SPLITS, Question, read_questions
 from luthier.reading import read_object, shaped
+from luthier.teaching.rows import TeacherRow, TeachLog
 
 BASELINES = ("target_alone", "best_fixed", "random_graph")
 TRAINING = "training.json"
@@ -174,9 +174,7 @@ def _method(root: Path, name: str, test: Sequence[Question]) -> MethodData:
     scores = _scores(folder / "scores.json")
     results = _results(folder / "executions.jsonl", scores, test)
     teaching = _teaching(root / "data/teach" / name) if "teach" in about.phases else None
-    records = tuple(
-        _record(phase, root / "models" / phase / name) for phase in about.phases if phase not in ("teach", "search")
-    )
+    records = tuple(_record(phase, root / "models" / phase / name) for phase in about.checkpoints)
     return MethodData(about, scores, results, teaching, records)
 
 

@@ -6,7 +6,7 @@ from luthier.report.html.markup import Html, element, join
 from luthier.report.html.numbers import count, difference, estimate, percent
 from luthier.report.html.tables import contender_label, facts, note, section
 from luthier.report.sections.data import MethodData, ReportData, pooled
-from luthier.settings.load import Params
+from luthier.settings.load import GeneratorParams, Params
 
 SEEDS_FOR_A_HEADLINE = 3
 """Figures with fewer seeds are not headlines (docs/design.md, section 10)."""
@@ -91,7 +91,7 @@ def _facts(method: MethodData, data: ReportData, params: Params) -> Html:
 
 
 def _generator(method: MethodData, params: Params) -> str:
-    settings = params.method(method.card.name).generator
+    settings = params.section(method.card.name, GeneratorParams, "generator")
     return f"{settings.model}, at most {settings.max_tokens} tokens a harness"
 
 

@@ -13,13 +13,13 @@ from luthier.errors import StoreError
 from luthier.ledger.budget import Amount, show
 from luthier.ledger.ledger import Ledger, Line
 from luthier.ledger.sealed_rows import read_bytes_as_text, verify
+from luthier.methods import card
 from luthier.report.html.markup import Html
 from luthier.report.html.tables import Column, cell, note, number, row, section, table
 from luthier.report.sections.training_costs import training_costs
 from luthier.settings.load import Params
 
 _UNITS = ("rollouts", "calls", "prompt_tokens", "completion_tokens", "seconds", "price")
-_PAYING_STAGES = ("grid", "teach", "sft", "reinforce", "evaluate")
 _SHARED = "grid"
 
 
@@ -136,9 +136,9 @@ def _figures(amount: Amount) -> list[Html]:
 
 def _runs_of(params: Params) -> list[str]:
     """Names of the ledger runs that the stages open with these settings."""
-    names = []
-    for stage in _PAYING_STAGES:
-        for method in ("",) if stage == _SHARED else params.ask.methods:
+    names = [StageContext(_SHARED, "", params=params).run]
+    for method in params.ask.methods:
+        for stage in (*card(method).phases, "evaluate"):
             names.append(StageContext(stage, method, params=params).run)
     return names
 

@@ -12,6 +12,7 @@ from luthier import lineage
 from luthier.errors import LuthierError
 from luthier.files import digest_file, digest_folder
 from luthier.lineage.sources import Output, read_params, read_stages
+from luthier.methods import card
 from luthier.report.html.markup import Html, element, join
 from luthier.report.html.numbers import NONE, count, short
 from luthier.report.html.tables import Column, cell, code, folded, note, number, row, section, table
@@ -55,10 +56,12 @@ def origins(methods: Sequence[MethodData], root: Path) -> Html:
 
 def links(record: Record, method: str, root: Path) -> list[Link]:
     """What one training read, nearest first, compared with the disk."""
+    phases = card(method).checkpoints
+    before = phases[: [*phases].index(record.phase)]
     places = {
         "rows": f"data/teach/{method}/rows.jsonl",
         "questions": "data/questions/train.jsonl",
-        "parent": f"models/sft/{method}" if record.phase == "reinforce" else "",
+        "parent": f"models/{before[-1]}/{method}" if before else "",
     }
     read = {"parent": record.parent} | {k: v for k, v in sorted(record.inputs.items()) if v != record.parent}
     return [

@@ -13,8 +13,8 @@ from luthier.harnesses.program.dspy_export import to_dspy
 from luthier.harnesses.program.harness import ProgramHarness
 from luthier.ledger.budget import Budget
 from luthier.methods import bootstrap
+from luthier.methods.bootstrap import BootstrapParams
 from luthier.search.demonstrations import reference_label
-from luthier.settings.search import BootstrapParams
 from luthier.task import Score
 from tests.luthier.methods.two_modules import PROGRAM, Dying, World, phases, score
 

@@ -10,14 +10,13 @@ import pytest
 from luthier.errors import InputError, TargetError
 from luthier.ledger.budget import Budget
 from luthier.methods import gepa as method
-from luthier.methods.gepa import GepaSearch, build
+from luthier.methods.gepa import GepaParams, GepaSearch, build
 from luthier.search.candidate import Candidate
 from luthier.search.contracts import Draft
 from luthier.search.parts import Parts
 from luthier.search.proposers.grammar import GrammarProposer
 from luthier.search.reflective import Reflective
 from luthier.search.selectors import Beam, NotWorse, SelectBest
-from luthier.settings.search import GepaParams
 from luthier.target import Request
 from luthier.targets.scripted import prompt_text
 from tests.luthier.methods.gepa_world import BINDING, Bench, Fork, OneHalf, asked, forked, halves, questions

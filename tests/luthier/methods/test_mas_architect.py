@@ -17,22 +17,22 @@ from luthier.harnesses.graph.presets import presets
 from luthier.ledger.ledger import Ledger
 from luthier.ledger.meter import Meter
 from luthier.ledger.store import Store
-from luthier.methods import METHODS, card, mas_architect
+from luthier.methods import METHODS, card, learned, mas_architect, searches
 from luthier.methods.mas_architect import (
-    Candidate,
     as_harness,
     clean_server_reply,
-    filter_candidates,
+    generator_prompt,
     generator_request,
     server_request,
-    vary,
 )
 from luthier.question import Question
 from luthier.rewards.tiered import TieredReward
-from luthier.settings.load import known_methods, known_searches
 from luthier.target import Message, Usage
 from luthier.targets.scripted import Fault, ScriptedTarget
 from luthier.tasks.generated.mixed import MixedSuite
+from luthier.teaching.filters import filter_candidates
+from luthier.teaching.rows import Candidate
+from luthier.teaching.tries import confirm, vary
 from luthier.tools.registry import TOOLS
 from luthier.training.policy_gradient import share_of_flat_groups
 
@@ -61,7 +61,7 @@ def tried(asked: Question, harness, outcome: str = "ok", answer: str = "pear", *
 
 
 def kept(candidates: Sequence[Candidate], rows_per_question: int = 1):
-    return filter_candidates(candidates, SCORE, LIMITS, rows_per_question)
+    return filter_candidates(candidates, SCORE, LIMITS, rows_per_question, prompt=generator_prompt)
 
 
 def test_every_filter_is_counted():
@@ -145,9 +145,9 @@ def test_a_system_far_below_the_best_of_its_family_teaches_nothing():
     other = question(3)
     candidates = [tried(q, FIRST) for q in asked]
     candidates += [tried(q, LAST, answer="fig") for q in asked[:2]] + [tried(other, LAST)]
-    taught = {row.question for row in filter_candidates(candidates, SCORE, LIMITS, 1, 0.5)[0]}
+    taught = {row.question for row in filter_candidates(candidates, SCORE, LIMITS, 1, 0.5, prompt=generator_prompt)[0]}
     assert taught == {q.id for q in [*asked, other]}
-    rows, log = filter_candidates(candidates, SCORE, LIMITS, 1, 0.51)
+    rows, log = filter_candidates(candidates, SCORE, LIMITS, 1, 0.51, prompt=generator_prompt)
     assert {row.question for row in rows} == {q.id for q in asked}
     assert (log.counts["unreliable"], log.counts["questions_taught"]) == (1, 3)
 
@@ -163,9 +163,9 @@ def test_promising_systems_are_tried_on_the_rest_of_their_family():
         tried(other, LONG, answer="fig"),
     ]
     two = [(c, FIRST, "pool:x"), (a, LAST, "variation")]
-    assert mas_architect.confirm(candidates, 9) == two, "LONG was never right"
-    assert mas_architect.confirm(candidates, 1) == two[:1], "FIRST was right twice"
-    assert mas_architect.confirm(candidates, 0) == []
+    assert confirm(candidates, 9) == two, "LONG was never right"
+    assert confirm(candidates, 1) == two[:1], "FIRST was right twice"
+    assert confirm(candidates, 0) == []
 
 
 def test_as_many_rows_as_asked_for():
@@ -200,7 +200,7 @@ def test_variations_are_dealt_out_within_a_family_and_never_twice_to_a_question(
 
 def test_the_draw_does_not_depend_on_the_hash_seed():
     code = (
-        "from luthier.question import Question; from luthier.methods.mas_architect import vary;"
+        "from luthier.question import Question; from luthier.teaching.tries import vary;"
         "q = Question.make(task='mixed', family='f', text='Item 1?', reference='pear', split='train');"
         "print([g for _, g in vary([q], list(range(50)), 5, 5)])"
     )
@@ -267,7 +267,7 @@ def test_a_checkpoint_is_asked_greedily_with_the_prompt_that_it_was_trained_on()
 
 
 def test_the_settings_and_the_list_of_methods_agree():
-    assert {*known_methods(), *known_searches()} == set(METHODS)
+    assert {*learned(), *searches()} == set(METHODS)
     assert card("mas_architect").phases == ("teach", "sft", "reinforce")
 
 

@@ -7,10 +7,10 @@ import pytest
 from luthier.errors import InputError, TargetError
 from luthier.ledger.budget import Budget
 from luthier.methods import mipro
+from luthier.methods.mipro import MiproParams
 from luthier.search.demonstrations import reference_label
 from luthier.search.proposers.llm_proposer import ModelProposer
 from luthier.search.tpe import default_trials
-from luthier.settings.search import MiproParams
 from luthier.targets.scripted import Fault, ScriptedTarget
 from luthier.task import Score
 from tests.luthier.methods.two_modules import KEY, Dying, World, phases

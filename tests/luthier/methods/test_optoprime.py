@@ -14,8 +14,8 @@ import pytest
 
 from luthier.errors import TargetError
 from luthier.ledger.budget import Budget
-from luthier.methods import searcher
-from luthier.methods.optoprime import CARD, build
+from luthier.methods import METHODS
+from luthier.methods.optoprime import CARD, OptoprimeParams, build
 from luthier.methods.optoprime.report_graph import ReportCredit
 from luthier.methods.textgrad.backward import BackwardCredit
 from luthier.search.contracts import Draft
@@ -23,7 +23,6 @@ from luthier.search.credit import OutcomeCredit
 from luthier.search.proposers.grammar import GrammarProposer
 from luthier.search.proposers.llm_proposer import ModelProposer
 from luthier.search.selectors import Always, Latest
-from luthier.settings.search import OptoprimeParams
 from luthier.targets.scripted import Fault, ScriptedTarget, prompt_text
 from tests.luthier.methods.assembly_line import GRAMMAR, NOTE, ONLY, Line
 from tests.luthier.methods.two_modules import Dying
@@ -68,7 +67,7 @@ def search(line: Line, budget=None, **options):
 
 def test_the_card_and_the_register_name_it() -> None:
     assert (CARD.name, CARD.kind, CARD.phases) == ("optoprime", "program", ("search",))
-    assert searcher("optoprime") is build
+    assert METHODS["optoprime"].search is build
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -14,8 +14,8 @@ import pytest
 
 from luthier.errors import TargetError
 from luthier.ledger.budget import Budget
-from luthier.methods import searcher
-from luthier.methods.textgrad import CARD, build
+from luthier.methods import METHODS
+from luthier.methods.textgrad import CARD, TextgradParams, build
 from luthier.methods.textgrad.backward import BackwardCredit
 from luthier.search.candidate import Candidate
 from luthier.search.contracts import Draft
@@ -24,7 +24,6 @@ from luthier.search.programs import ProgramBinding
 from luthier.search.proposers.grammar import GrammarProposer
 from luthier.search.proposers.llm_proposer import ModelProposer
 from luthier.search.selectors import Latest, NotWorse
-from luthier.settings.search import TextgradParams
 from luthier.targets.scripted import Fault, ScriptedTarget, prompt_text
 from tests.luthier.methods.assembly_line import GRAMMAR, NOTE, ONLY, Line
 from tests.luthier.methods.two_modules import Dying
@@ -84,7 +83,7 @@ def search(line: Line, budget=None, **options):
 
 def test_the_card_and_the_register_name_it() -> None:
     assert (CARD.name, CARD.kind, CARD.phases) == ("textgrad", "program", ("search",))
-    assert searcher("textgrad") is build
+    assert METHODS["textgrad"].search is build
 
 
 @pytest.mark.parametrize("seed", range(3))

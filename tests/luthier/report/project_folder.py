@@ -32,12 +32,13 @@ from luthier.ledger.ledger import Ledger
 from luthier.ledger.meter import Meter
 from luthier.ledger.store import Store
 from luthier.methods import mas_architect
-from luthier.methods.mas_architect import Candidate
 from luthier.question import Question, read_questions, write_questions
 from luthier.settings.load import load_params
 from luthier.target import Usage
 from luthier.targets.scripted import ScriptedTarget, prompt_text
 from luthier.task import Score
+from luthier.teaching.filters import filter_candidates
+from luthier.teaching.rows import Candidate
 from luthier.training.bill import LedgerBill
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -108,6 +109,7 @@ class TableGenerator:
 def build(root: Path) -> Path:
     """Write everything that the report reads under `root`, and return it."""
     shutil.copytree(REPOSITORY / "profiles", root / "profiles")
+    shutil.copy(REPOSITORY / "pipeline.yaml", root)
     text = (REPOSITORY / "params.yaml").read_text(encoding="utf-8")
     (root / "params.yaml").write_text(re.sub("profile: .*", "profile: smoke", text), encoding="utf-8")
     params = load_params(root)
@@ -223,7 +225,7 @@ def teach(runner, root, train_questions, pool) -> set[str]:
     executions = runner.run("teach", "data", "train")([Job(h, q, runner.seed) for q, h, _ in pairs])
     candidates = [Candidate(q, h, source, e) for (q, h, source), e in zip(pairs, executions, strict=True)]
     limits = StageContext("teach", METHOD, params=runner.params).limits
-    rows, log = mas_architect.filter_candidates(candidates, score, limits, 1)
+    rows, log = filter_candidates(candidates, score, limits, 1, prompt=mas_architect.generator_prompt)
     write_json(root / f"data/teach/{METHOD}/log.json", asdict(log))
     write_rows(root / f"data/teach/{METHOD}/rows.jsonl", [asdict(row) for row in rows])
     return {row.harness for row in rows}

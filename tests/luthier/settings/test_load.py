@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from luthier.errors import InputError
-from luthier.settings.load import load_params
+from luthier.methods import check_settings
+from luthier.methods.mas_architect import MasArchitectParams
+from luthier.settings.load import SftParams, load_params
 
 ROOT = Path(__file__).resolve().parents[3]
 ASK = "profile: small\nseed: 17\nmethods: [mas_architect]\n"
@@ -39,14 +41,14 @@ def project(tmp_path):
 
 def message(folder: Path) -> str:
     with pytest.raises(InputError) as caught:
-        load_params(folder)
+        check_settings(load_params(folder))
     return str(caught.value).replace(f"{folder}/", "")
 
 
 def test_settings_are_read_with_their_defaults(project):
     params = load_params(project())
     assert (params.ask.seed, params.ask.task.name, params.ask.budget.calls) == (17, "mixed", None)
-    method = params.method("mas_architect")
+    method = params.section("mas_architect", MasArchitectParams)
     assert (method.sft.learning_rate, method.sft.epochs, method.reinforce.samples) == (5e-5, 2.0, 8)
     assert params.profile.limits.calls == 24
 
@@ -56,13 +58,16 @@ def test_every_shipped_profile_is_valid(tmp_path, name):
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
     text = (ROOT / "params.yaml").read_text().replace("profile: embedded", f"profile: {name}")
     (tmp_path / "params.yaml").write_text(text)
-    assert load_params(tmp_path).ask.profile == name
+    shutil.copy(ROOT / "pipeline.yaml", tmp_path)
+    params = load_params(tmp_path)
+    check_settings(params)
+    assert params.ask.profile == name
 
 
 @pytest.mark.parametrize("number", ["5e-5", "5.0e-5", "5E-5", "0.00005", ".5e-4"])
 def test_a_number_may_be_written_in_any_usual_way(project, number):
     params = load_params(project(profile=PROFILE.replace("5e-5", number)))
-    assert params.method("mas_architect").sft.learning_rate == pytest.approx(5e-5)
+    assert params.section("mas_architect", SftParams, "sft").learning_rate == pytest.approx(5e-5)
 
 
 @pytest.mark.parametrize("pin", ["5e3a1b9c", "5e31", "12345678", "0012345", "1e400", "0x1f", "main", "'7'"])
@@ -88,7 +93,7 @@ ASK_MISTAKES = [
     ),
     ("profile: small\n", "", "params.yaml: field profile: missing. Fix: add `profile`"),
     ("[mas_architect]", "[mas_architct]", "field methods: 'mas_architct' is unknown (did you mean 'mas_architect'?)"),
-    ("[mas_architect]", "[]", "field methods: List should have at least 1 item"),
+    ("[mas_architect]", "[]", "field methods: missing. Fix: write pipeline.yaml"),
     (ASK, "", "params.yaml: not a mapping of settings. Fix: write `name: value` lines"),
     (ASK, "a: [", "params.yaml: not valid YAML (while parsing a flow"),
     ("seed: 17", "seed: 2001-99-99", "params.yaml: not valid YAML ('2001-99-99' is no timestamp"),
@@ -152,8 +157,3 @@ def test_a_missing_or_unreadable_file_is_named(project, tmp_path):
     folder = project()
     (folder / "params.yaml").write_bytes(b"\xff\xfe")
     assert "params.yaml: cannot read the settings" in message(folder)
-
-
-def test_an_unknown_method_is_asked_for_by_name(project):
-    with pytest.raises(InputError, match=r"'gepa' is unknown. Fix: use one of mas_architect"):
-        load_params(project()).method("gepa")
