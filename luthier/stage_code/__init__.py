@@ -25,6 +25,7 @@ from luthier.stage_code.imports import Sources
 
 PACKAGES = ("luthier", "stages", "flows")
 METHODS = "luthier.methods"
+REPLICAS, SHARED = "replicas", ("questions", "grid")
 COMMAND_LINE = "stages.entry"
 OWN_STAGE = "code"
 PINS = Path("requirements/embedded.lock")
@@ -48,11 +49,13 @@ def code_files(root: Path) -> dict[str, dict[str, Any]]:
         return digests[path]
 
     files: dict[str, dict[str, Any]] = {}
-    for address in declared_stages(root):
+    addresses = declared_stages(root)
+    for address in addresses:
         stage, _, item = address.partition("@")
         if stage == OWN_STAGE:
             continue
-        reached = sources.reach([_module_of(stage, sources)], _only(item, sources))
+        modules = [_module_of(name.partition("@")[0], sources) for name in _builds(address, addresses)]
+        reached = sources.reach(modules, _only(item, sources))
         files[code_file(address)] = {
             "modules": {name: digest(sources.modules[name]) for name in reached.modules},
             "data": {path: digest(root / path) for path in reached.data},
@@ -112,6 +115,14 @@ def _module_of(stage: str, sources: Sources) -> str:
         if module in sources.modules:
             return module
     raise InputError(f"stage {stage!r} has no module", where="dvc.yaml", fix=f"write stages/{stage}.py")
+
+
+def _builds(address: str, addresses: Iterable[str]) -> list[str]:
+    """The stages whose code a stage runs: its own and, for replicas, every stage that trains and scores the method."""
+    stage, _, item = address.partition("@")
+    if stage != REPLICAS:
+        return [address]
+    return [address, *(other for other in addresses if other in SHARED or other.endswith(f"@{item}"))]
 
 
 def _only(method: str, sources: Sources) -> Callable[[str, str], bool]:

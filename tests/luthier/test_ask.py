@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The project's settings in a folder where nothing was built."""
-    for name in ("params.yaml", "profiles"):
+    for name in ("params.yaml", "pipeline.yaml", "profiles"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -23,7 +23,8 @@ def params(**changes) -> Params:
         },
     }
     ask = {"profile": "p", "methods": ["mas_architect"], **changes}
-    return Params.model_validate({"ask": ask, "profile": profile})
+    methods = {"mas_architect": profile.pop("mas_architect")}
+    return Params.model_validate({"ask": ask, "profile": profile, "methods": methods, "file": "profiles/p.yaml"})
 
 
 def test_the_target_is_opened_on_first_use_and_closed_with_the_bench(tmp_path):

@@ -23,6 +23,7 @@ from luthier.stage_code import PINS, code_file, code_files, pinned_versions, rea
 ROOT = Path(__file__).resolve().parents[2]
 FILES = code_files(ROOT)
 METHOD = "mas_architect"
+LISTS = yaml.safe_load((ROOT / "pipeline.yaml").read_text())["phases"]
 MAIN = {"questions", "grid", *(f"{stage}@{METHOD}" for stage in ("teach", "sft", "reinforce", "evaluate"))}
 
 
@@ -50,16 +51,18 @@ def test_every_stage_depends_on_the_file_of_its_own_code():
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
     for name, stage in stages.items():
         if name != "code":
-            suffix = "/${item.method}" if "matrix" in stage else ""
-            assert f"data/code/{name}{suffix}.json" in stage["deps"], name
-            assert not [dep for dep in stage["deps"] if dep.startswith(("luthier", "stages", "flows"))]
+            each = stage.get("foreach", "").removeprefix("${phases.").removesuffix("}")
+            suffix = "" if not each else "/${key}" if isinstance(LISTS[each], dict) else "/${item}"
+            deps = stage.get("do", stage)["deps"]
+            assert f"data/code/{name}{suffix}.json" in deps, name
+            assert not [dep for dep in deps if dep.startswith(("luthier", "stages", "flows"))]
     assert set(FILES) == {code_file(address) for address in declared_stages(ROOT) if address != "code"}
 
 
 def test_a_replica_depends_on_the_code_of_everything_that_it_builds():
-    deps = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]["replicas"]["deps"]
-    for address in MAIN:
-        assert code_file(address).replace(METHOD, "${item.method}") in deps
+    built = {module for address in MAIN for module in modules_of(address)}
+    assert built
+    assert built <= {*modules_of(f"replicas@{METHOD}")}
 
 
 def test_what_decides_results_is_reached():

@@ -12,7 +12,7 @@ from luthier import lineage
 from luthier.errors import LuthierError
 from luthier.files import digest_file, digest_folder
 from luthier.lineage.sources import Output, read_params, read_stages
-from luthier.methods import card
+from luthier.method import TRAINING
 from luthier.report.html.markup import Html, element, join
 from luthier.report.html.numbers import NONE, count, short
 from luthier.report.html.tables import Column, cell, code, folded, note, number, row, section, table
@@ -56,8 +56,8 @@ def origins(methods: Sequence[MethodData], root: Path) -> Html:
 
 def links(record: Record, method: str, root: Path) -> list[Link]:
     """What one training read, nearest first, compared with the disk."""
-    phases = card(method).checkpoints
-    before = phases[: [*phases].index(record.phase)]
+    earlier = [phase for phase in TRAINING if (root / "models" / phase / method).is_dir()]
+    before = earlier[: earlier.index(record.phase)] if record.phase in earlier else []
     places = {
         "rows": f"data/teach/{method}/rows.jsonl",
         "questions": "data/questions/train.jsonl",

@@ -27,7 +27,8 @@ def params(**changes) -> Params:
             "reinforce": {"learning_rate": 1e-3, "batch": 64, "steps": 3},
         },
     }
-    return Params.model_validate({"ask": {"profile": "p", "methods": [METHOD], **changes}, "profile": profile})
+    ask = {"profile": "p", "methods": [METHOD], **changes}
+    return Params.model_validate({"ask": ask, "profile": profile, "methods": {METHOD: profile.pop(METHOD)}})
 
 
 def amount(calls: int) -> Amount:

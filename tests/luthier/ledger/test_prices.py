@@ -32,7 +32,8 @@ def params(target=None, generator=None, server=None, proposer=None, budget=None)
         "proposer": None if proposer is None else {"engine": "openai", **proposer},
     }
     ask = {"profile": "p", "methods": ["mas_architect"], "budget": budget or {}}
-    return Params.model_validate({"ask": ask, "profile": profile})
+    methods = {"mas_architect": profile.pop("mas_architect")}
+    return Params.model_validate({"ask": ask, "profile": profile, "methods": methods, "file": "profiles/p.yaml"})
 
 
 def test_every_role_takes_its_price_from_its_own_section():
