@@ -59,11 +59,14 @@ class Method(Protocol):
 
     Attributes:
         card: What it is.
-        Settings: Class of its section in a profile; the defaults are the paper's setting.
+        section: Class of its section in a profile; the defaults are the paper's setting.
     """
 
-    card: MethodCard
-    Settings: type[Section]
+    @property
+    def card(self) -> MethodCard: ...
+
+    @property
+    def section(self) -> type[Section]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ class Searches(Method, Protocol):
     """A method that searches from outside."""
 
     def search(self, settings: Any, parts: Parts) -> Search:
-        """The search of these settings, an instance of `Settings`."""
+        """The search of these settings, an instance of `section`."""
         ...
 
 
@@ -157,5 +160,5 @@ class SearchMethod:
     """A search: its card, its settings, and the function that builds it from settings and parts."""
 
     card: MethodCard
-    Settings: type[Section]
+    section: type[Section]
     search: Callable[[Any, Parts], Search]

@@ -10,10 +10,11 @@ from luthier.execution import Execution
 from luthier.executors.execute import Job
 from luthier.files import digest_file, digest_text
 from luthier.ledger.budget import Forecast
-from luthier.methods import mas_architect
+from luthier.method import Trains
+from luthier.methods import having, mas_architect
 from luthier.question import Question, read_questions
 from luthier.rewards.tiered import TieredReward
-from luthier.settings.load import PRICE_FIELDS
+from luthier.settings.load import PRICE_FIELDS, ReinforceParams
 from luthier.target import Usage
 from luthier.training import checkpoint, policy_gradient
 from luthier.training.forecast import WRITTEN, Outlook, count_tokens
@@ -26,8 +27,8 @@ from stages.places import REINFORCE as OUT
 
 def work(context: StageContext, options: Options) -> None:
     """Write models/reinforce/<method>/."""
-    method = context.params.method(context.method)
-    settings, seed = method.reinforce, context.params.ask.seed
+    settings = context.params.section(context.method, ReinforceParams, "reinforce")
+    seed, generator = context.params.ask.seed, context.generator
     source = QUESTIONS / "train.jsonl"
     questions = {question.id: question for question in read_questions(source)}
     print(f"reinforce: {settings.steps} steps of {settings.questions} questions x {settings.samples} samples")
@@ -37,7 +38,9 @@ def work(context: StageContext, options: Options) -> None:
     context.check_prices("target", "generator", "trained")
     base = SFT / context.method
     inputs = {"questions": digest_file(source), "base": checkpoint.digest(base), "target": context.target.fingerprint}
-    facts = method.model_dump_json(exclude={"generator": set(PRICE_FIELDS)})  # a price decides no result
+    method = having(context.method, Trains)
+    everything = context.params.section(context.method, method.section)
+    facts = everything.model_dump_json(exclude={"generator": set(PRICE_FIELDS)})  # a price decides no result
     identity = digest_text(f"reinforce {inputs} {facts} {seed}")[:16]
     scratch = CACHE / "training" / f"reinforce-{identity}"
     record = {"phase": "reinforce", "method": context.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
@@ -52,7 +55,7 @@ def work(context: StageContext, options: Options) -> None:
             base,
             OUT / context.method,
             settings,
-            max_tokens=method.generator.max_tokens,
+            max_tokens=generator.max_tokens,
             seed=seed,
             judge=mas_architect.judge(
                 questions, run, context.task.score, context.limits, TieredReward(settings.valid_but_wrong), seed
@@ -67,9 +70,9 @@ def work(context: StageContext, options: Options) -> None:
 
 def forecast(context: StageContext, questions: Sequence[Question]) -> Forecast:
     """What choosing questions and all steps cost at most: no group flat, every harness as long as it may be."""
-    method = context.params.method(context.method)
-    settings, longest = method.reinforce, method.generator.max_tokens
-    base = base_folder(method.generator.model, CACHE)
+    settings = context.params.section(context.method, ReinforceParams, "reinforce")
+    longest = context.generator.max_tokens
+    base = base_folder(context.generator.model, CACHE)
     prompts = count_tokens(base, (mas_architect.generator_prompt(question.text) for question in questions))
     mean = sum(prompts) / max(len(prompts), 1)
     asked = settings.steps * settings.questions

@@ -118,7 +118,7 @@ def _search(context: StageContext, ground: Ground, seed: int) -> tuple[Session, 
 
 def _settings(context: StageContext) -> ProposingParams:
     """The search's own section; every one of them says who proposes."""
-    kind = having(context.method, Searches).Settings
+    kind = having(context.method, Searches).section
     settings = context.params.section(context.method, kind)
     assert isinstance(settings, ProposingParams), f"{kind.__name__} says nothing of a proposer"
     return settings

@@ -69,7 +69,7 @@ def read_scores(path: Path) -> Mapping[str, Any]:
 
 def trained_phases(scores: Mapping[str, Any]) -> list[str]:
     """The phases whose checkpoints a table of scores holds, in the order of training."""
-    found = [phase for phase in TRAINING if phase in scores["test"]]
+    found: list[str] = [phase for phase in TRAINING if phase in scores["test"]]
     if not found:
         raise KeyError(f"test.{TRAINING[0]}")
     return found

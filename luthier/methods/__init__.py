@@ -128,7 +128,7 @@ def check_settings(params: Params) -> None:
                 where=params.file,
                 fix=f"known here: {', '.join(sorted(known))}",
             )
-        params.section(name, METHODS[name].Settings)
+        params.section(name, METHODS[name].section)
 
 
 def check_phases(phases: Mapping[str, Mapping[str, str]]) -> None:

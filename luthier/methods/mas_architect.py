@@ -295,7 +295,7 @@ class MasArchitect:
     """The method as stages see it; see `luthier.method`."""
 
     card = CARD
-    Settings: type[Section] = MasArchitectParams
+    section: type[Section] = MasArchitectParams
 
     def teach(self, context: StageContext, lessons: Lessons) -> Taught:
         """See `try_systems`."""
