@@ -22,7 +22,7 @@ from luthier.ledger.meter import Meter
 from luthier.ledger.prices import PriceTag, price_tags
 from luthier.ledger.store import Store
 from luthier.progress import ProgressBar
-from luthier.settings.load import GeneratorParams, Params, TargetParams, load_params
+from luthier.settings.load import Params, TargetParams, load_params
 from luthier.stopping import StopSignal
 from luthier.target import Role, Target, Usage
 from luthier.targets import TargetSpec, open_target
@@ -74,11 +74,6 @@ class StageContext:
         self._opened.clear()
         if "store" in self.__dict__:
             self.store.close()
-
-    @property
-    def generator(self) -> GeneratorParams:
-        """The trainable model of this stage's method."""
-        return self.params.section(self.method, GeneratorParams, "generator")
 
     @cached_property
     def task(self) -> Task:

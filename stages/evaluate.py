@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,10 @@ from luthier.harnesses.pool.random_graph import random_graph
 from luthier.ledger.budget import Forecast
 from luthier.ledger.ledger import Account
 from luthier.method import TRAINING, Trains
-from luthier.methods import card, having
+from luthier.methods import card, having, settings_of
 from luthier.question import Question, read_questions
 from luthier.reading import read_object, shaped
-from luthier.settings.load import ReinforceParams
+from luthier.settings.load import GeneratorParams, ReinforceParams
 from luthier.target import Target, Usage
 from luthier.targets.support.checkpoints import open_checkpoint
 from luthier.training.forecast import Outlook, count_tokens
@@ -139,7 +140,10 @@ def forecast(
         *grid_jobs(held_out, [item for name in (ALONE, best) for item in pool if item.name == name], seed),
         *(Job(parsed(random.kind, proposal.text), question, seed) for question, proposal in written),
     ]
-    settings, method = context.generator, having(context.method, Trains)
+    settings, method = (
+        settings_of(context.params, context.method, "generator", GeneratorParams),
+        having(context.method, Trains),
+    )
     base = base_folder(settings.model, CACHE)
     asked = [method.prompt(question.text) for question in (*test, *held_out, *validation)]
     count = len(checkpoints(context)) * len(asked)
@@ -166,7 +170,7 @@ def steps_kept(context: StageContext) -> list[int]:
     """Steps of `reinforce` whose checkpoints are compared, too."""
     if "reinforce" not in card(context.method).phases:
         return []
-    return context.params.section(context.method, ReinforceParams, "reinforce").milestones
+    return settings_of(context.params, context.method, "reinforce", ReinforceParams).milestones
 
 
 def _summarise(
@@ -200,10 +204,9 @@ def _summarise(
 
 def pairs(phases: Sequence[str]) -> list[tuple[str, str]]:
     """Which differences are reported: each phase against the phase before it and against the baselines."""
-    found: list[tuple[str, str]] = []
-    for before, phase in zip(("", *phases), phases, strict=False):
-        found += [(phase, other) for other in (before, "best_fixed", "target_alone") if other]
-    return found
+    first = [(phase, other) for phase in phases[:1] for other in ("target_alone", "best_fixed")]
+    later = pairwise(phases)
+    return first + [(phase, other) for before, phase in later for other in (before, "best_fixed", "target_alone")]
 
 
 def _taught(context: StageContext) -> set[str]:

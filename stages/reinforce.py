@@ -11,10 +11,10 @@ from luthier.executors.execute import Job
 from luthier.files import digest_file, digest_text
 from luthier.ledger.budget import Forecast
 from luthier.method import Trains
-from luthier.methods import having, mas_architect
+from luthier.methods import having, mas_architect, settings_of
 from luthier.question import Question, read_questions
 from luthier.rewards.tiered import TieredReward
-from luthier.settings.load import PRICE_FIELDS, ReinforceParams
+from luthier.settings.load import PRICE_FIELDS, GeneratorParams, ReinforceParams
 from luthier.target import Usage
 from luthier.training import checkpoint, policy_gradient
 from luthier.training.forecast import WRITTEN, Outlook, count_tokens
@@ -27,8 +27,8 @@ from stages.places import REINFORCE as OUT
 
 def work(context: StageContext, options: Options) -> None:
     """Write models/reinforce/<method>/."""
-    settings = context.params.section(context.method, ReinforceParams, "reinforce")
-    seed, generator = context.params.ask.seed, context.generator
+    settings = settings_of(context.params, context.method, "reinforce", ReinforceParams)
+    seed, generator = context.params.ask.seed, settings_of(context.params, context.method, "generator", GeneratorParams)
     source = QUESTIONS / "train.jsonl"
     questions = {question.id: question for question in read_questions(source)}
     print(f"reinforce: {settings.steps} steps of {settings.questions} questions x {settings.samples} samples")
@@ -70,9 +70,9 @@ def work(context: StageContext, options: Options) -> None:
 
 def forecast(context: StageContext, questions: Sequence[Question]) -> Forecast:
     """What choosing questions and all steps cost at most: no group flat, every harness as long as it may be."""
-    settings = context.params.section(context.method, ReinforceParams, "reinforce")
-    longest = context.generator.max_tokens
-    base = base_folder(context.generator.model, CACHE)
+    settings = settings_of(context.params, context.method, "reinforce", ReinforceParams)
+    longest = settings_of(context.params, context.method, "generator", GeneratorParams).max_tokens
+    base = base_folder(settings_of(context.params, context.method, "generator", GeneratorParams).model, CACHE)
     prompts = count_tokens(base, (mas_architect.generator_prompt(question.text) for question in questions))
     mean = sum(prompts) / max(len(prompts), 1)
     asked = settings.steps * settings.questions

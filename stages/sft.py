@@ -8,7 +8,8 @@ from luthier.context import CACHE, StageContext
 from luthier.errors import InputError
 from luthier.files import digest_file, digest_text, read_rows_as
 from luthier.ledger.budget import Forecast
-from luthier.settings.load import SftParams
+from luthier.methods import settings_of
+from luthier.settings.load import GeneratorParams, SftParams
 from luthier.training import checkpoint, sft
 from luthier.training.forecast import Outlook, count_tokens, update_usage
 from luthier.training.record import base_folder, progress_line
@@ -20,7 +21,7 @@ from stages.places import TEACH
 
 def work(context: StageContext, options: Options) -> None:
     """Write models/sft/<method>/."""
-    settings = context.params.section(context.method, SftParams, "sft")
+    settings = settings_of(context.params, context.method, "sft", SftParams)
     source = TEACH / context.method / "rows.jsonl"
     rows = list(read_rows_as(source, lambda row: sft.SftRow(row["prompt"], row["completion"])))
     if not rows:
@@ -32,7 +33,7 @@ def work(context: StageContext, options: Options) -> None:
         print(forecast(context, rows, settings.epochs).render())
         return
     context.check_prices("trained")
-    base = base_folder(context.generator.model, CACHE)
+    base = base_folder(settings_of(context.params, context.method, "generator", GeneratorParams).model, CACHE)
     seed = context.params.ask.seed
     inputs = {"rows": digest_file(source), "base": checkpoint.digest(base)}
     identity = digest_text(f"sft {inputs} {settings.model_dump_json()} {seed}")[:16]
@@ -55,7 +56,7 @@ def work(context: StageContext, options: Options) -> None:
 
 def forecast(context: StageContext, rows: Sequence[sft.SftRow], epochs: float) -> Forecast:
     """What training on these rows costs."""
-    base = base_folder(context.generator.model, CACHE)
+    base = base_folder(settings_of(context.params, context.method, "generator", GeneratorParams).model, CACHE)
     prompts = count_tokens(base, (row.prompt for row in rows))
     completions = count_tokens(base, (row.completion for row in rows))
     usage = update_usage([(p, c + 1) for p, c in zip(prompts, completions, strict=True)], epochs)

@@ -8,10 +8,12 @@ from typing import TypeVar
 from luthier.errors import InputError
 from luthier.method import PHASES, Method, MethodCard, Prefers, Searches, Teaches, Trains
 from luthier.methods import bootstrap, gepa, mas_architect, mipro, optoprime, textgrad
+from luthier.settings.base import Section
 from luthier.settings.load import PHASES_FILE, Params, near
 
 _NEEDS: Mapping[str, type[Method]] = {"teach": Teaches, "prefer": Prefers, "search": Searches}
 """What a method of a phase implements; the phases that train need `Trains`."""
+SectionT = TypeVar("SectionT", bound=Section)
 MethodT = TypeVar("MethodT", bound=Method)
 
 
@@ -81,6 +83,23 @@ def having(name: str, ability: type[MethodT]) -> MethodT:
             f"method {name!r} is not {ability.__name__}", fix=f"use one of {', '.join(sorted(able)) or 'none yet'}"
         )
     return method
+
+
+def settings_of(params: Params, name: str, part: str, kind: type[SectionT]) -> SectionT:
+    """A part of a method's settings: `settings_of(params, "mas_architect", "sft", SftParams)`.
+
+    Raises:
+        InputError: the method is unknown, has no such part, or a field of its section is wrong.
+    """
+    section = method_of(name).section
+    value = getattr(params.section(name, section), part, None)
+    if not isinstance(value, kind):
+        raise InputError(
+            f"method {name!r} has no settings {part!r} of {kind.__name__}",
+            where=section.__module__,
+            fix=f"write `{part}: {kind.__name__}` in {section.__name__}",
+        )
+    return value
 
 
 def card(name: str) -> MethodCard:

@@ -311,8 +311,8 @@ class MasArchitect:
 
     def generator(self, name: str, meter: Meter, context: StageContext) -> ModelGenerator:
         """See `trained_generator`; the longest harness is the profile's."""
-        settings = context.params.section(context.method, GeneratorParams, "generator")
-        return trained_generator(name, meter, settings.max_tokens)
+        settings = context.params.section(context.method, MasArchitectParams)
+        return trained_generator(name, meter, settings.generator.max_tokens)
 
 
 METHOD = MasArchitect()

@@ -236,7 +236,7 @@ class Params(Section):
         for name in path:
             value = value.get(name, {}) if isinstance(value, Mapping) else value
         place = ".".join((self.place(method), *path))
-        return _parse(kind, value, Path(self.file), place)
+        return _parse(kind, _over_defaults(kind, value), Path(self.file), place)
 
     def place(self, method: str) -> str:
         """The field of the profile that holds a method's settings."""
@@ -278,6 +278,19 @@ def load_params(root: Path = Path(".")) -> Params:
     within = [name for name in methods if name not in written]
     profile = _parse(Profile, general, path)
     return Params(ask=ask, profile=profile, methods=methods, within_search=within, file=str(path))
+
+
+def _over_defaults(kind: type[Section], value: Any) -> Any:
+    """What is stated over the defaults of a section and of the sections in it, which pydantic replaces as a whole."""
+    if not isinstance(value, Mapping):
+        return value
+    merged = dict(value)
+    for name, field in kind.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        if isinstance(default, Section) and isinstance(stated := value.get(name, {}), Mapping):
+            kept = {key: item for key, item in default.model_dump().items() if key not in stated}
+            merged[name] = _over_defaults(type(default), {**kept, **stated})
+    return merged
 
 
 def _asked(root: Path, ask: Ask) -> Ask:

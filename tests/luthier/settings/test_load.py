@@ -124,7 +124,7 @@ PROFILE_MISTAKES = [
         "field target.engine: Input should be 'openvino', 'transformers', 'openai'",
     ),
     ("batch: 8", "batch: 0", "field mas_architect.sft.batch: Input should be greater than or equal to 1 (got 0)"),
-    (", batch: 8", "", "field mas_architect.sft.batch: missing. Fix: add `mas_architect.sft.batch`"),
+    (", validation: 2", "", "field questions.validation: missing. Fix: add `questions.validation`"),
     (
         "batch: 64",
         "batch: 48",
