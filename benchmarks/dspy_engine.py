@@ -1,6 +1,6 @@
 """DSPy 3.4.1 on a target of ours: its calls go one by one through a meter, and its prompts are those of our modules.
 
-The engine is DSPy's own extension point (`dspy.LM(engine=...)`, optimizers.md 12.2): one attempt a call, no cache, no
+The engine is DSPy's own extension point (`dspy.LM(engine=...)`, dspy 3.4.1): one attempt a call, no cache, no
 retries, so every call passes here. The adapter writes the prompt that `luthier.harnesses.program.module` writes and
 reads the answer as our executor does; so a DSPy program and ours with equal texts ask the model the same thing, and
 what differs between two runs is the optimizer. Demonstrations that lack a field are left out, because our modules have

@@ -12,7 +12,7 @@ from luthier.ledger.budget import Amount
 from luthier.target import Role
 
 Account = Literal["data", "train", "search", "use", "test"]
-"""Who pays. `test` is reported and never limits (optimizers.md 11.2)."""
+"""Who pays. `test` is reported and never limits."""
 
 TRAINING_PARTS = ("draw", "reference", "update", "broken update")
 """Work of a training: samples drawn, rows that a reference model read, update passes, and those of a step

@@ -16,8 +16,7 @@ it. So a replay finds its entry already there:
 Answers are stored and entered in one transaction, so no call is paid twice and none is lost, with one
 exception that nothing can avoid: calls in flight when a process is killed. Their reservations stay behind;
 `lost` reports them at their upper bound, and they count against limits on *paid*, because the engine may
-have done the work, until somebody who knows better writes them off. (Ours throughout; reserve before spend,
-then settle, as optimizers.md 11.2 asks.)
+have done the work, until somebody who knows better writes them off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bootstrap: DSPy's BootstrapFewShotWithRandomSearch (Khattab et al., arXiv 2310.03714; dspy 3.4.1, optimizers.md 3).
+"""Bootstrap: DSPy's BootstrapFewShotWithRandomSearch (Khattab et al., arXiv 2310.03714; dspy 3.4.1).
 
 Instructions stay; each module gets demonstrations. A labelled teacher runs on training questions, every module call of
 a run that succeeded becomes a demonstration of its module (a candidate for a good step, no proof of one), labels fill
@@ -44,7 +44,7 @@ CARD = MethodCard(
 
 
 class BootstrapParams(ProposingParams):
-    """DSPy's BootstrapFewShotWithRandomSearch (optimizers.md 3.2). It proposes demonstrations, no instructions."""
+    """DSPy's BootstrapFewShotWithRandomSearch (dspy 3.4.1). It proposes demonstrations, no instructions."""
 
     selector: Literal["random_sets", "tpe"] = "random_sets"
     max_bootstrapped: int = Field(default=4, ge=0)

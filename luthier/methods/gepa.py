@@ -1,11 +1,11 @@
 """GEPA (Agrawal et al., arXiv 2507.19457): reflective mutation, instance-wise Pareto choice, system-aware merge.
 
-Two engines. `gepa` is the authors' package (0.1.4, the exact reference, optimizers.md 7.2) behind an adapter of
+Two engines. `gepa` is the authors' package (0.1.4, the exact reference) behind an adapter of
 ours; `own` is `luthier.search.reflective`, the same loop with draws of its own. Any selector, credit and proposer
 goes with either; the paper's ablations are the selectors `best` and `beam` without merge.
 
 What the package decides: parents, mini-batches, components, when to merge and what. What is ours around it, because
-the package counts otherwise or loses it (optimizers.md 7.7, 12.1, 13): every evaluation and every proposal goes
+the package counts otherwise or loses it: every evaluation and every proposal goes
 through the session, so ledger, limits, outcomes and log are those of all searches. A limit ends the run before the
 first evaluation that does not fit (the package looks once an iteration, and may pass a limit by 2b + V).
 
@@ -66,7 +66,7 @@ Texts = dict[Any, str]
 
 
 class GepaParams(ReflectiveParams):
-    """GEPA (optimizers.md 7): instance-wise Pareto choice, reflective mutation, merge."""
+    """GEPA (arXiv 2507.19457): instance-wise Pareto choice, reflective mutation, merge."""
 
     selector: ParentName = "pareto"
     acceptance: Literal["strict", "not_worse"] = "strict"

@@ -1,9 +1,9 @@
 """`search`: the contracts of finding one harness from outside. Who proposes is apart from who gets credit.
 
 A search edits a `Candidate` (texts and demonstrations by component name) inside a declared `Scope`, and ends
-with the best one that full validation proved within the budget. Its parts vary independently
-(optimizers.md 2, point 6): `Proposer` x `Credit` x `Selector` x `Acceptance`. Who sees what: training
-questions give scores, feedback and traces; validation questions give scores only; test questions are refused.
+with the best one that full validation proved within the budget. Its parts vary independently:
+`Proposer` x `Credit` x `Selector` x `Acceptance`. Who sees what: training questions give scores, feedback and traces;
+validation questions give scores only; test questions are refused.
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ class LogRow:
         detail: JSON: settings (start), answers (criticise), the candidate (propose), questions and scores (evaluate).
         best: Best mean of a full validation so far, None before the first.
         best_candidate: Its digest.
-        spent: As if alone, AFTER this step (optimizers.md 11.3, rule 8). Seconds are measured, so they differ
+        spent: As if alone, AFTER this step. Seconds are measured, so they differ
             between machines; everything else is equal for equal runs.
     """
 

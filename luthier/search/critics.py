@@ -1,6 +1,6 @@
 """Critics: who says what was wrong with one value of a run. One asks a model, one reads the values (ours, offline).
 
-TextGrad's backward step (0.1.8, optimizers.md 5.2), in our words: what is said of a call's output is turned into
+TextGrad's backward step (textgrad 0.1.8), in our words: what is said of a call's output is turned into
 what is said of its instruction and of each of its inputs. No answer ("nothing") means that the value is fine.
 """
 

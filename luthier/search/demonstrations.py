@@ -1,6 +1,6 @@
 """Demonstrations: taken from successful runs and from references, and a random search over sets of them.
 
-After DSPy 3.4.1 (optimizers.md 3.2): `LabeledFewShot` (16, `Random(0)`), `BootstrapFewShot` (4 bootstrapped, 16
+After DSPy 3.4.1: `LabeledFewShot` (16, `Random(0)`), `BootstrapFewShot` (4 bootstrapped, 16
 labelled, 1 round), `BootstrapFewShotWithRandomSearch` (16 candidates after zero-shot, labels only and unshuffled
 bootstrap). A demonstration of a successful run is a candidate for a good step, no proof of one. Ours: a threshold
 of 0 is honoured; which call of a repeated component was taken follows from a seed and stands in the log, as each set

@@ -33,7 +33,7 @@ class Executed:
     Args:
         build: Candidate -> harness. A `HarnessError` makes the candidate invalid: it scores 0, and counts.
         scorer: `Task.score`. One that raises, or gives no number from 0 to 1, ends the search with an `InputError`
-            (dspy 3.4.1 would score 0, optimizers.md 3.7).
+            (dspy 3.4.1 would score 0).
         meter: Makes the meter of a phase and split. Its ledger must count "alone", or a warm store would give a
             search more steps.
         seed: Of sampled calls of the target.

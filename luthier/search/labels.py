@@ -3,7 +3,7 @@
 A reference says what the answer to a question is, so it is a label only of a module that reads the question alone
 and writes the answer. What a router, an argument module or a query should have written is not given to any
 optimizer: it must be found by runs that succeed. DSPy's labelled demonstrations leave such fields out instead
-(optimizers.md 3.2); ours need all fields of a module.
+(dspy 3.4.1); ours need all fields of a module.
 """
 
 from __future__ import annotations

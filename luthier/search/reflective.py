@@ -1,6 +1,6 @@
 """`Reflective`: propose from evidence, test on a mini-batch, validate what is accepted. GEPA's loop, parts open.
 
-GEPA (Agrawal et al., arXiv 2507.19457; loop as in gepa 0.1.4, optimizers.md 7.2) with merge on demand: parent by
+GEPA (Agrawal et al., arXiv 2507.19457; loop as in gepa 0.1.4) with merge on demand: parent by
 selector, mini-batch of 3, one proposal per chosen component, the child on the same mini-batch, full validation
 on acceptance. With another selector it is the paper's select-best or beam ablation. With `gate` "validation" the
 child is validated at once, which is the loop of TextGrad and OptoPrime; how a child is made is open (`child`).

@@ -1,6 +1,6 @@
 """Which candidate is edited next, and which child is worth a full validation.
 
-`ParetoFront` is GEPA's instance-wise choice (arXiv 2507.19457; gepa 0.1.4, optimizers.md 7.2). `SelectBest` and
+`ParetoFront` is GEPA's instance-wise choice (arXiv 2507.19457; gepa 0.1.4). `SelectBest` and
 `Beam` are the two ablations of that paper; neither stands for another optimizer. How the paper's beam draws
 from its members is unknown: uniformly is ours. `Latest` is the chain that TextGrad and OptoPrime walk.
 """

@@ -9,7 +9,7 @@ from luthier.ledger.budget import Amount, Budget
 
 @dataclass(frozen=True, slots=True)
 class WholeSteps:
-    """Begin no evaluation that might not fit (ours; GEPA needs `used + 2b + V > limit`, optimizers.md 12.1).
+    """Begin no evaluation that might not fit (ours; gepa 0.1.4 stops where `used + 2b + V > limit`).
 
     So nothing is spent on half an evaluation, and whether a search stops does not depend on a restart.
     The ledger stays the hard stop behind it.

@@ -1,6 +1,6 @@
 """`TpeSearch`: instructions and demonstrations of all components chosen jointly by a Bayesian surrogate.
 
-MIPRO (Opsahl-Ong et al., arXiv 2406.11695) and MIPROv2 (dspy 3.4.1, optimizers.md 4.2) over optuna's multivariate
+MIPRO (Opsahl-Ong et al., arXiv 2406.11695) and MIPROv2 (dspy 3.4.1, `dspy.teleprompt.MIPROv2`) over optuna's multivariate
 TPE: random validation mini-batches, and after every few trials a full validation of the configuration with the
 best mean that had none yet. `miprov2` and `mipro` are two presets and two methods: v2 also tells the surrogate
 the full scores, as trials of the same weight. That v1 does not is ours (unverified).
@@ -222,7 +222,7 @@ class TpeSearch:
             sampler.add(choice, score)
 
     def forecast(self, validation: int) -> tuple[int, str]:
-        """Rollouts at most, without making the space, and a note on what to expect (optimizers.md 4.6)."""
+        """Rollouts at most, without making the space, and a note on what to expect (of dspy 3.4.1's `auto` settings)."""
         note = (
             "close to random search: the sampler's first 10 trials are random" if self.trials <= RANDOM_TRIALS else ""
         )

@@ -1,4 +1,4 @@
-"""MIPRO and MIPROv2 (Opsahl-Ong et al., arXiv 2406.11695; dspy 3.4.1, optimizers.md 4): one method, two versions.
+"""MIPRO and MIPROv2 (Opsahl-Ong et al., arXiv 2406.11695; dspy 3.4.1): one method, two versions.
 
 Demonstration sets are bootstrapped for all modules, instructions are proposed for each, and TPE chooses jointly one
 instruction and one set for every module: credit crosses modules through the surrogate. Random validation mini-batches,
@@ -54,7 +54,7 @@ GROUNDING_BATCH = 3
 
 
 class MiproParams(ProposingParams):
-    """MIPRO and MIPROv2 (optimizers.md 4.2)."""
+    """MIPRO and MIPROv2 (arXiv 2406.11695; dspy 3.4.1)."""
 
     version: Literal["v2", "v1"] = "v2"
     selector: Literal["tpe", "random"] = "tpe"

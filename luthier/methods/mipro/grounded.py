@@ -1,6 +1,6 @@
 """`GroundedProposer`: a model writes an instruction from what the data, the program and its runs look like.
 
-MIPRO's proposal (Opsahl-Ong et al., arXiv 2406.11695; dspy 3.4.1, optimizers.md 4.2): a summary of the training
+MIPRO's proposal (Opsahl-Ong et al., arXiv 2406.11695; dspy 3.4.1): a summary of the training
 questions, a description of the program and of the module, runs of the module, the instruction in use and a tip drawn
 from a list. All wordings are ours. Every call goes through one meter (role `proposer`).
 

@@ -1,6 +1,6 @@
 """OptoPrime, the optimizer of Trace (Cheng, Nie, Swaminathan; arXiv 2406.16218): one proposal for all parameters.
 
-After the public code (trace-opt 0.1.3.8, optimizers.md 6). A step: the program runs on a mini-batch; one report
+After the public code (trace-opt 0.1.3.8). A step: the program runs on a mini-batch; one report
 holds all parameters with their constraints, the executed sub-graph that led to the answers with code, values and
 feedback (`luthier.methods.optoprime.report_graph`), and the last tries with their scores; one call proposes new texts
 for any number of parameters (`luthier.methods.optoprime.joint`). There is no acceptance test, and the latest candidate
@@ -41,7 +41,7 @@ CARD = MethodCard(
 
 
 class OptoprimeParams(ReflectiveParams):
-    """Trace's OptoPrime (optimizers.md 6): one proposal for all parameters, from one report."""
+    """Trace's OptoPrime (arXiv 2406.16218): one proposal for all parameters, from one report."""
 
     selector: ParentName = "latest"
     acceptance: Literal["always", "validation"] = "always"

@@ -1,6 +1,6 @@
 """`Joint`: one proposal for all modules at once, from one report of a step.
 
-The step of Trace's OptoPrime (optimizers.md 6.2) in the loop of `luthier.search.reflective`. A model writes all
+The step of Trace's OptoPrime (trace-opt 0.1.3.8) in the loop of `luthier.search.reflective`. A model writes all
 texts in one answer (`ModelOptimizer`); any other proposer is asked module by module for those that the credit
 blames (`EachOf`), and its texts are judged as one proposal too.
 """

@@ -1,6 +1,6 @@
 """The report of a step: all that one proposal for all modules needs to know. And the blame that it shows.
 
-Trace's OptoPrime (Cheng et al., NeurIPS 2024; trace-opt 0.1.3.8, optimizers.md 6.2) shows its optimizer the minimal
+Trace's OptoPrime (Cheng et al., NeurIPS 2024; trace-opt 0.1.3.8) shows its optimizer the minimal
 executed sub-graph (code, values, feedback) with every trainable parameter and its constraints. The order of the
 parts follows it, the words are ours. Ours too: runs with different sentences stand side by side (the library wants
 equal ones), names are those of the wiring (the library's come from a counter of the process), a run with a full

@@ -1,7 +1,7 @@
 """TextGrad (Yuksekgonul et al., arXiv 2406.07496): criticism is carried backwards through the program, then each
 module that was criticised is rewritten.
 
-After the public code (0.1.8, optimizers.md 5). A step: the program runs on a mini-batch of 3; the loss is the score
+After the public code (textgrad 0.1.8). A step: the program runs on a mini-batch of 3; the loss is the score
 with the task's sentence; a critic carries it backwards through the executed call graph
 (`luthier.methods.textgrad.backward`); each module with criticism gets one proposal from all of it (textual gradient
 descent); the child is validated. The next step edits the latest candidate. `acceptance` "validation" is the revert of
@@ -43,7 +43,7 @@ CARD = MethodCard(
 
 
 class TextgradParams(ReflectiveParams):
-    """TextGrad (optimizers.md 5): criticism carried backwards, the latest candidate is edited."""
+    """TextGrad (arXiv 2406.07496): criticism carried backwards, the latest candidate is edited."""
 
     selector: ParentName = "latest"
     acceptance: Literal["always", "validation"] = Field(

@@ -1,6 +1,6 @@
 """`BackwardCredit`: criticism carried backwards through the executed call graph, as TextGrad does.
 
-TextGrad (0.1.8, optimizers.md 5.2): the loss is what the task said of the answer. In reverse topological order each
+TextGrad (textgrad 0.1.8): the loss is what the task said of the answer. In reverse topological order each
 module's call turns what was said of its output into what is said of its instruction and of each input that some
 editable module had a part in; one question to the critic each. A value that several calls used gets what all of
 them said, one after the other in the order of the calls (the library keeps an unordered set). A module that nobody

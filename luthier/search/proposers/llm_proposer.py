@@ -1,6 +1,6 @@
 """`ModelProposer`: a model reads what went wrong and writes a better instruction (role `proposer`, in the ledger).
 
-The reflective proposal of GEPA (arXiv 2507.19457; structure in optimizers.md 7.2, the wording is ours): current
+The reflective proposal of GEPA (arXiv 2507.19457; structure as in gepa 0.1.4, the wording is ours): current
 instruction, runs with inputs, outputs and feedback, then the request for a new instruction in one fenced block.
 An answer without a fence counts as a whole, as in gepa 0.1.4; of several blocks the last one counts (ours).
 """

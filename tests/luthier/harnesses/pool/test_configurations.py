@@ -19,7 +19,7 @@ from luthier.harnesses.pool.configurations import Configuration, document, parse
 from luthier.question import Question
 from luthier.target import Completion, Message, Request, Usage
 
-# The list of ../shared/specs/generators.md 3.3, in its order.
+# The configurations of MAS-GPT's pool, in the order of its paper's appendix.
 LISTED = {
     "single": "direct chain-of-thought",
     "decomposition": "step-back plan-and-solve least-to-most program-of-thought analyse-program-answer",
