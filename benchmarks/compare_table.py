@@ -12,7 +12,7 @@ from benchmarks.record import record
 from benchmarks.workspace import ROOT
 from luthier.evaluation.compare import compare
 from luthier.evaluation.method_run import read_contenders
-from luthier.evaluation.results import Comparison, Group, Standing
+from luthier.evaluation.results import Comparison, Group, MethodResult
 from luthier.report.comparison.tables import verdict
 
 RUNS = ROOT / "data" / "compare" / "contenders"
@@ -33,7 +33,7 @@ def markdown(comparison: Comparison) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def best_search(group: Group) -> Standing:
+def best_search(group: Group) -> MethodResult:
     """The search with the highest score; of equals the cheaper one."""
     searches = [item for item in group.standings if item.kind == "searched"]
     return max(searches, key=lambda item: (item.score.mean, -item.use_cost))
@@ -64,7 +64,7 @@ def _usd(group: Group) -> str:
     return group.budget_name.partition(": ")[2]
 
 
-def _score(item: Standing) -> str:
+def _score(item: MethodResult) -> str:
     spent = "" if item.kind == "fixed" else f", {item.before_use:.4f} spent"
     return f"{item.score.mean:.1%} [{item.score.low:.1%}, {item.score.high:.1%}]{spent}"
 

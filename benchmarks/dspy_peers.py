@@ -62,7 +62,7 @@ from luthier.methods.bootstrap import BootstrapParams
 from luthier.methods.mipro import MiproParams
 from luthier.question import Question
 from luthier.search.candidate import Candidate
-from luthier.search.contracts import Draft, Evidence, Scope
+from luthier.search.contracts import Evidence, Scope, TextDraft
 from luthier.search.evaluator import Executed
 from luthier.search.log import SearchLog
 from luthier.search.parts import Parts
@@ -91,9 +91,9 @@ class Listed:
 
     def propose(
         self, parent: Candidate, component: str, evidence: Sequence[Evidence], *, rng: Random, purpose: str
-    ) -> Draft:
+    ) -> TextDraft:
         """The next text of the component."""
-        return Draft(next(self._left[component]))
+        return TextDraft(next(self._left[component]))
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from luthier.errors import InputError
 from luthier.evaluation.compare import compare
 from luthier.evaluation.evaluate import Result, parsed
 from luthier.evaluation.method_run import (
-    Allowance,
-    Contender,
-    Kind,
+    MethodKind,
+    MethodRun,
     Point,
     Spend,
-    Trial,
+    TestResult,
+    TotalBudget,
     Unit,
     before_use,
     unit_label,
@@ -111,17 +111,17 @@ class Stage:
         tags = context.price_tags()
         self._target_price = tags["target"].price
 
-    def fixed(self) -> list[Contender]:
+    def fixed(self) -> list[MethodRun]:
         """The target alone and the best single configuration, as a replica evaluated them."""
         rows = self._rows(REPLICAS / self._bench.params.ask.methods[0] / str(self._settings.seeds[0]))
         return [self._unmoved(name, self._trials(rows[name])) for name in FIXED]
 
-    def start(self) -> Contender:
+    def start(self) -> MethodRun:
         """The program that every search starts from: what a search has gained is its distance from this."""
         text = program_for(self._bench.params.ask.task.name).text
         return self._unmoved(START, self._tried(START, text, self._settings.seeds[0]))
 
-    def learned(self, method: str, seed: int) -> list[Contender]:
+    def learned(self, method: str, seed: int) -> list[MethodRun]:
         """A learned method under every budget, with one of its seeds.
 
         Raises:
@@ -164,7 +164,7 @@ class Stage:
             )
         return contenders
 
-    def searched(self, method: str, seed: int) -> list[Contender]:
+    def searched(self, method: str, seed: int) -> list[MethodRun]:
         """A search under every budget, with one of its seeds; its programs run on the test questions now.
 
         Raises:
@@ -174,7 +174,7 @@ class Stage:
         result = _json(path)
         self._check_budgets(path, method, result)
         contenders = []
-        trials: dict[str, tuple[Trial, ...]] = {}  # a search may stand with one program under several budgets
+        trials: dict[str, tuple[TestResult, ...]] = {}  # a search may stand with one program under several budgets
         for allowance, stand in zip(self._allowances(), result["stands"], strict=True):
             if not allowance.used(Amount(**stand["spent"])):
                 raise InputError(
@@ -204,7 +204,7 @@ class Stage:
             )
         return contenders
 
-    def transferred(self, contenders: Sequence[Contender], settings: TargetParams) -> list[Contender]:
+    def transferred(self, contenders: Sequence[MethodRun], settings: TargetParams) -> list[MethodRun]:
         """The harness texts of the largest budget, and the hand-written program, on a second target: the other axis."""
         largest = self._allowances()[-1]
         target = self._bench.opened(settings)
@@ -233,16 +233,16 @@ class Stage:
                 fix=f"run `dvc repro search@{method}`",
             )
 
-    def _allowances(self) -> list[Allowance]:
+    def _allowances(self) -> list[TotalBudget]:
         budgets, unit = sorted(self._settings.budgets), self._settings.unit
         shown = [f"{budget:g} {unit_label(unit)}" for budget in budgets]
         # Numbered, because the page orders budgets by name.
         return [
-            Allowance(f"{number}: {name}", unit, budget)
+            TotalBudget(f"{number}: {name}", unit, budget)
             for number, (budget, name) in enumerate(zip(budgets, shown, strict=True), start=1)
         ]
 
-    def _unmoved(self, name: str, trials: tuple[Trial, ...]) -> Contender:
+    def _unmoved(self, name: str, trials: tuple[TestResult, ...]) -> MethodRun:
         return self._contender(
             name,
             contender_label(name),
@@ -260,15 +260,15 @@ class Stage:
         self,
         method: str,
         label: str,
-        kind: Kind,
+        kind: MethodKind,
         seed: int,
-        budget: Allowance | None,
+        budget: TotalBudget | None,
         *,
         generator: str = "",
         **parts: Any,
-    ) -> Contender:
+    ) -> MethodRun:
         price = self._bench.price_tags(generator)["generator"].price if generator else None
-        return Contender(
+        return MethodRun(
             method=method,
             label=label,
             kind=kind,
@@ -290,17 +290,17 @@ class Stage:
                 rows.setdefault(row.contender, []).append(row)
         return rows
 
-    def _tried(self, method: str, program: str, seed: int) -> tuple[Trial, ...]:
+    def _tried(self, method: str, program: str, seed: int) -> tuple[TestResult, ...]:
         """A searched program on all test questions."""
         jobs = [Job(parsed("program", program), question, seed) for question in self.questions]
         return tuple(self._trial(program, Usage(), execution) for execution in self._run(jobs, method))
 
-    def _trials(self, rows: Iterable[Result]) -> tuple[Trial, ...]:
+    def _trials(self, rows: Iterable[Result]) -> tuple[TestResult, ...]:
         return tuple(self._trial(row.text, row.proposal, row.execution) for row in rows)
 
-    def _trial(self, text: str, generator: Usage, execution: Execution) -> Trial:
+    def _trial(self, text: str, generator: Usage, execution: Execution) -> TestResult:
         family = self._families[execution.question]
-        return Trial(execution.question, family, family not in self._trained, text, generator, execution)
+        return TestResult(execution.question, family, family not in self._trained, text, generator, execution)
 
     def _run(self, jobs: Sequence[Job], label: str, target: Target | None = None) -> list[Execution]:
         meter = self._bench.meter("target", "test", split="test", target=target)

@@ -17,7 +17,7 @@ from luthier.context import CACHE, StageContext, spec_of
 from luthier.errors import InputError
 from luthier.evaluation.evaluate import (
     Result,
-    Run,
+    RunJobs,
     compositions,
     difference,
     evaluate,
@@ -120,7 +120,7 @@ def work(context: StageContext, options: Options) -> None:
         )
 
 
-def _evaluate(generator: Generator, questions: Sequence[Question], run: Run, seed: int) -> list[Result]:
+def _evaluate(generator: Generator, questions: Sequence[Question], run: RunJobs, seed: int) -> list[Result]:
     """`evaluate`, in which the machine may have failed neither an execution nor a proposal."""
     results = evaluate(generator, questions, run, seed)
     require_results([result.execution for result in results], f"evaluate, {generator.name}")
@@ -231,7 +231,7 @@ def _best_fixed(names: Sequence[str]) -> str:
     return best
 
 
-def _runner(context: StageContext, account: Account, split: str) -> Run:
+def _runner(context: StageContext, account: Account, split: str) -> RunJobs:
     meter = context.meter("target", account, split=split)
 
     def run(jobs: Sequence[Job]) -> list[Execution]:

@@ -20,7 +20,8 @@ from luthier.ledger.meter import Meter
 from luthier.method import Searches
 from luthier.methods import having
 from luthier.question import Question, read_questions
-from luthier.search.contracts import LogRow, Proposer, Result, Scope
+from luthier.search.best_at_budget import BestAtBudget, best_at_budget
+from luthier.search.contracts import LogRow, Proposer, Scope, SearchResult
 from luthier.search.evaluator import Executed
 from luthier.search.labels import label_for
 from luthier.search.log import SearchLog
@@ -29,7 +30,6 @@ from luthier.search.programs import ProgramBinding
 from luthier.search.proposers.grammar import GrammarProposer
 from luthier.search.proposers.llm_proposer import ModelProposer
 from luthier.search.session import Session, run
-from luthier.search.standing import Stand, stand_at
 from luthier.settings.search import ProposingParams
 from luthier.target import Role
 from stages.entry import Options, run_stage
@@ -88,7 +88,7 @@ def _ground(context: StageContext) -> Ground:
     )
 
 
-def _search(context: StageContext, ground: Ground, seed: int) -> tuple[Session, Result, Ledger]:
+def _search(context: StageContext, ground: Ground, seed: int) -> tuple[Session, SearchResult, Ledger]:
     name = _run_name(context, ground, seed)
     log = context.root / LOGS / f"{digest_text(name)[:16]}.jsonl"
     ledger = context.ledger_alone(name, ground.budget)
@@ -209,12 +209,15 @@ def _forecast(context: StageContext, ground: Ground, seeds: int) -> None:
         print("  the budget is smaller than one validation pass: the search would end where it starts")
 
 
-def _write(context: StageContext, ground: Ground, seed: int, session: Session, result: Result, ledger: Ledger) -> None:
+def _write(
+    context: StageContext, ground: Ground, seed: int, session: Session, result: SearchResult, ledger: Ledger
+) -> None:
     folder = OUT / context.method / str(seed)
     rows = [replace(row, spent=_countable(row.spent)) for row in result.rows]
     compare = context.params.profile.compare
     stands = [
-        stand_at(rows, session.validated, session.start, ground.unit, budget) for budget in sorted(compare.budgets)
+        best_at_budget(rows, session.validated, session.start, ground.unit, budget)
+        for budget in sorted(compare.budgets)
     ]
     write_rows(folder / "log.jsonl", [row.to_row() for row in rows])
     write_json(
@@ -241,7 +244,7 @@ def _write(context: StageContext, ground: Ground, seed: int, session: Session, r
     print(f"search: {context.method} {seed} ended ({result.reason}) with {score} on validation")
 
 
-def _stand(ground: Ground, stand: Stand) -> dict[str, object]:
+def _stand(ground: Ground, stand: BestAtBudget) -> dict[str, object]:
     return {
         "budget": stand.budget,
         "score": stand.score,

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from luthier.errors import InputError
-from luthier.evaluation.method_run import Contender, Unit, measure
+from luthier.evaluation.method_run import MethodRun, Unit, measure
 from luthier.evaluation.statistics import require_same_questions
 
 
-def require_fair(contenders: Sequence[Contender], unit: Unit) -> None:
+def require_fair(contenders: Sequence[MethodRun], unit: Unit) -> None:
     """Refuse a comparison in which something is unequal or unknown.
 
     Raises:
@@ -31,19 +31,19 @@ def require_fair(contenders: Sequence[Contender], unit: Unit) -> None:
         _check_task(task, [item for item in contenders if item.task == task])
 
 
-def family_of(contender: Contender) -> dict[str, str]:
+def family_of(contender: MethodRun) -> dict[str, str]:
     """Question id -> family, sorted."""
     return {trial.question: trial.family for trial in sorted(contender.trials, key=lambda trial: trial.question)}
 
 
-def _refuse_twins(contenders: Sequence[Contender]) -> None:
+def _refuse_twins(contenders: Sequence[MethodRun]) -> None:
     times = Counter(item.name for item in contenders)
     twins = sorted(name for name, count in times.items() if count > 1)
     if twins:
         raise InputError("the same run stands there twice", where=twins[0], fix="keep one of them")
 
 
-def _check_known(contender: Contender, unit: Unit) -> None:
+def _check_known(contender: MethodRun, unit: Unit) -> None:
     """Every number that is divided by, or compared with, must be known."""
     lost = [trial.question for trial in contender.trials if trial.execution.score is None]
     if lost:
@@ -78,7 +78,7 @@ def _check_known(contender: Contender, unit: Unit) -> None:
         )
 
 
-def _check_task(task: str, runs: Sequence[Contender]) -> None:
+def _check_task(task: str, runs: Sequence[MethodRun]) -> None:
     """Questions, families and homes are one for all; scope and methods for all that learn or search."""
     for run in runs[1:]:
         try:
@@ -106,7 +106,7 @@ def _check_task(task: str, runs: Sequence[Contender]) -> None:
             )
 
 
-def _one(field: str, task: str, runs: Sequence[Contender], value: Callable[[Contender], object]) -> None:
+def _one(field: str, task: str, runs: Sequence[MethodRun], value: Callable[[MethodRun], object]) -> None:
     for run in runs[1:]:
         if value(run) != value(runs[0]):
             raise InputError(

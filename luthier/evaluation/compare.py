@@ -15,8 +15,8 @@ from statistics import fmean as mean
 
 from luthier.errors import InputError
 from luthier.evaluation.comparability import family_of, require_fair
-from luthier.evaluation.method_run import Contender, Kind, Unit, measure
-from luthier.evaluation.results import Comparison, Crossing, Group, Overall, Pair, Standing, Transfer
+from luthier.evaluation.method_run import MethodKind, MethodRun, Unit, measure
+from luthier.evaluation.results import BreakEvenPair, Comparison, Group, MethodResult, Overall, Pair, Transfer
 from luthier.evaluation.statistics import (
     Costs,
     break_even,
@@ -32,11 +32,11 @@ from luthier.evaluation.statistics import (
 
 HEADLINE_SEEDS = 3
 """Figures with fewer seeds are not headlines (docs/design.md, section 10)."""
-_ORDER: tuple[Kind, ...] = ("learned", "searched", "fixed")
+_ORDER: tuple[MethodKind, ...] = ("learned", "searched", "fixed")
 
 
 def compare(
-    contenders: Sequence[Contender], baseline: str, *, unit: Unit = "tokens", resamples: int = 2000
+    contenders: Sequence[MethodRun], baseline: str, *, unit: Unit = "tokens", resamples: int = 2000
 ) -> Comparison:
     """Compare runs, grouped by task and budget; fixed contenders stand in every budget of their task.
 
@@ -64,9 +64,9 @@ def compare(
 # --- figures ----------------------------------------------------------------------------------------------------
 
 
-def _group(task: str, members: Sequence[Contender], baseline: str, unit: Unit, resamples: int) -> Group:
-    at_home: dict[str, list[Contender]] = defaultdict(list)
-    away: dict[tuple[str, str], list[Contender]] = defaultdict(list)
+def _group(task: str, members: Sequence[MethodRun], baseline: str, unit: Unit, resamples: int) -> Group:
+    at_home: dict[str, list[MethodRun]] = defaultdict(list)
+    away: dict[tuple[str, str], list[MethodRun]] = defaultdict(list)
     for run in sorted(members, key=lambda item: (item.method, item.target, item.seed)):
         if run.target == run.home:
             at_home[run.method].append(run)
@@ -99,7 +99,7 @@ def _group(task: str, members: Sequence[Contender], baseline: str, unit: Unit, r
     )
 
 
-def _pair(ours: str, theirs: str, at_home: Mapping[str, Sequence[Contender]], resamples: int) -> Pair:
+def _pair(ours: str, theirs: str, at_home: Mapping[str, Sequence[MethodRun]], resamples: int) -> Pair:
     """Paired by question; over seeds, too, where every side that drew something has several."""
     sides = (at_home[ours], at_home[theirs])
     first, second = (_scores(runs) for runs in sides)
@@ -112,7 +112,7 @@ def _pair(ours: str, theirs: str, at_home: Mapping[str, Sequence[Contender]], re
     )
 
 
-def _standing(runs: Sequence[Contender], unit: Unit, resamples: int) -> Standing:
+def _standing(runs: Sequence[MethodRun], unit: Unit, resamples: int) -> MethodResult:
     by_seed = _scores(runs)
     scores = question_means(by_seed)
     families = family_of(runs[0])
@@ -126,7 +126,7 @@ def _standing(runs: Sequence[Contender], unit: Unit, resamples: int) -> Standing
         [(_known(measure(p.spent, unit, p.trained)), p.score) for p in run.curve if p.split == "validation"]
         for run in runs
     ]
-    return Standing(
+    return MethodResult(
         runs=tuple(runs),
         score=mean_interval(list(scores.values()), resamples=resamples),
         equal_weight=mean(by_family.values()),
@@ -144,7 +144,7 @@ def _standing(runs: Sequence[Contender], unit: Unit, resamples: int) -> Standing
     )
 
 
-def _paired(standings: Sequence[Standing], baseline: str) -> list[tuple[str, str]]:
+def _paired(standings: Sequence[MethodResult], baseline: str) -> list[tuple[str, str]]:
     """Learned minus everyone after it, and everyone minus the baseline."""
     pairs = [(a.method, b.method) for a, b in combinations(standings, 2) if a.kind == "learned"]
     known = {frozenset(pair) for pair in pairs}
@@ -152,10 +152,12 @@ def _paired(standings: Sequence[Standing], baseline: str) -> list[tuple[str, str
     return [(ours, theirs) for ours, theirs in pairs if ours != theirs]
 
 
-def _crossings(standings: Sequence[Standing], pairs: Sequence[Pair], unit: Unit, resamples: int) -> list[Crossing]:
+def _crossings(
+    standings: Sequence[MethodResult], pairs: Sequence[Pair], unit: Unit, resamples: int
+) -> list[BreakEvenPair]:
     known = {(pair.ours, pair.theirs): pair for pair in pairs}
     return [
-        Crossing(
+        BreakEvenPair(
             known[ours.method, other.method],
             break_even(_costs(ours.runs, unit), _costs(other.runs, unit), resamples=resamples),
         )
@@ -166,7 +168,7 @@ def _crossings(standings: Sequence[Standing], pairs: Sequence[Pair], unit: Unit,
 
 
 def _transfer(
-    runs: Sequence[Contender], at_home: Mapping[str, Sequence[Contender]], task: str, resamples: int
+    runs: Sequence[MethodRun], at_home: Mapping[str, Sequence[MethodRun]], task: str, resamples: int
 ) -> Transfer:
     first = runs[0]
     seeds = [run.seed for run in runs]
@@ -198,7 +200,7 @@ def _overall(groups: Sequence[Group], resamples: int) -> tuple[Overall, ...]:
     tasks = {group.task for group in groups}
     if len(tasks) < 2:
         return ()
-    found: dict[tuple[str, str], list[Standing]] = defaultdict(list)
+    found: dict[tuple[str, str], list[MethodResult]] = defaultdict(list)
     for group in groups:
         for item in group.standings:
             found[group.budget_name, item.method].append(item)
@@ -223,16 +225,16 @@ def _warnings(groups: Sequence[Group]) -> Iterable[str]:
             yield f"{place}: {number}, not a headline; a result to quote needs {HEADLINE_SEEDS}."
 
 
-def _scores(runs: Sequence[Contender]) -> list[dict[str, float]]:
+def _scores(runs: Sequence[MethodRun]) -> list[dict[str, float]]:
     return [{trial.question: _known(trial.execution.score) for trial in run.trials} for run in runs]
 
 
-def _shown(runs: Sequence[Contender]) -> set[str]:
+def _shown(runs: Sequence[MethodRun]) -> set[str]:
     """Questions of families that were seen; one is unseen when no seed was trained on it."""
     return {trial.question for run in runs for trial in run.trials if not trial.held_out}
 
 
-def _costs(runs: Sequence[Contender], unit: Unit) -> Costs:
+def _costs(runs: Sequence[MethodRun], unit: Unit) -> Costs:
     per_use = []
     for run in runs:
         trials = sorted(run.trials, key=lambda trial: trial.question)

@@ -23,7 +23,7 @@ from luthier.harnesses.pool.configurations import Configuration
 from luthier.question import Question
 from luthier.target import Usage
 
-Run = Callable[[Sequence[Job]], list[Execution]]
+RunJobs = Callable[[Sequence[Job]], list[Execution]]
 SOLVES = 0.5
 """A composition solves its family when it is right on at least this share of the family's questions (ours)."""
 
@@ -68,7 +68,7 @@ class Result:
         return cls(row["contender"], execution.question, row["family"], row["harness_text"], proposal, execution)
 
 
-def evaluate(generator: Generator, questions: Sequence[Question], run: Run, seed: int) -> list[Result]:
+def evaluate(generator: Generator, questions: Sequence[Question], run: RunJobs, seed: int) -> list[Result]:
     """Have a generator write a harness for every question, run them all, keep every outcome.
 
     A proposal that the machine could not deliver is an `infra_error` of its question, never a score.
@@ -159,7 +159,7 @@ def oracle_scores(results: Iterable[Result]) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Summary:
     """What is reported of one contender on one set of questions.
 
     Attributes:
@@ -178,7 +178,7 @@ class Standing:
     calls: float
 
 
-def standing(contender: str, results: Sequence[Result], resamples: int) -> Standing:
+def standing(contender: str, results: Sequence[Result], resamples: int) -> Summary:
     """Summarise one contender's results."""
     scored = [r for r in results if r.execution.score is not None]
     families: dict[str, list[float]] = defaultdict(list)
@@ -187,7 +187,7 @@ def standing(contender: str, results: Sequence[Result], resamples: int) -> Stand
     by_family = {family: _mean(values) for family, values in sorted(families.items())}
     usages = [result.execution.usage for result in results]
     proposals = [result.proposal for result in results]
-    return Standing(
+    return Summary(
         contender,
         asdict(mean_interval([_score(result) for result in scored], resamples=resamples)),
         _mean(list(by_family.values())),

@@ -1,4 +1,4 @@
-"""`Contender`: one run of one method on one task, with everything that a comparison must know of it.
+"""`MethodRun`: one run of one method on one task, with everything that a comparison must know of it.
 
 Kept as two files in one folder (`data/compare/...`): `<name>.json` says who ran, under which budget and what it
 spent; `<name>.jsonl` holds one row for each test question. Spend is as if alone (`luthier.ledger.ledger`), so that it
@@ -26,7 +26,7 @@ from luthier.ledger.entries import Line
 from luthier.reading import read_object, shaped
 from luthier.target import Usage
 
-Kind = Literal["learned", "searched", "fixed"]
+MethodKind = Literal["learned", "searched", "fixed"]
 """learned: a checkpoint writes a harness for each question. searched: one harness, found from outside. fixed: one
 harness that nobody looked for."""
 Unit = Literal["tokens", "seconds", "price"]
@@ -67,7 +67,7 @@ def measure(amount: Amount, unit: Unit, trained: Amount = Amount()) -> float | N
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class TotalBudget:
     """The total budget of a run before use: data, training and search together.
 
     Attributes:
@@ -136,7 +136,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TestResult:
     """One test question.
 
     Attributes:
@@ -158,18 +158,18 @@ class Trial:
         return asdict(self)
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Trial:
+    def from_row(cls, row: Mapping[str, Any]) -> TestResult:
         """Inverse of `to_row`."""
         generator, execution = Usage(**row["generator"]), Execution.from_row(row["execution"])
         return cls(**{**row, "generator": generator, "execution": execution})
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class MethodRun:
     """One method's run with one seed, and its answers to all test questions.
 
     Attributes:
-        method: Key, equal for all seeds. label: Its name in print. kind: See `Kind`.
+        method: Key, equal for all seeds. label: Its name in print. kind: See `MethodKind`.
         task: Task name. target: Fingerprint of the model that answered the test questions.
         home: Fingerprint of the model it was trained or searched on; another than `target` is transfer.
         seed: Of training or search.
@@ -183,25 +183,27 @@ class Contender:
 
     method: str
     label: str
-    kind: Kind
+    kind: MethodKind
     task: str
     target: str
     home: str
     seed: int
-    budget: Allowance | None
+    budget: TotalBudget | None
     trained: str
     frozen: str
     scope: str
     spent: tuple[Spend, ...]
     curve: tuple[Point, ...]
-    trials: tuple[Trial, ...]
+    trials: tuple[TestResult, ...]
     target_price: Price | None = None
     generator_price: Price | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
+        if self.kind not in get_args(MethodKind):
             raise InputError(
-                f"field kind: {self.kind!r} is unknown", where=self.name, fix=f"use one of {', '.join(get_args(Kind))}"
+                f"field kind: {self.kind!r} is unknown",
+                where=self.name,
+                fix=f"use one of {', '.join(get_args(MethodKind))}",
             )
         if not self.trials:
             raise InputError("field trials: empty", where=self.name, fix="evaluate it on the test questions")
@@ -233,12 +235,12 @@ class Contender:
         """`before_use` in one unit, None when it is unknown."""
         return measure(self.before_use, unit, self.trained_before_use)
 
-    def use_cost(self, trial: Trial, unit: Unit) -> float | None:
+    def use_cost(self, trial: TestResult, unit: Unit) -> float | None:
         """What one use costs, generator and target together; None when it is unknown."""
         parts = (self._cost(trial.generator, unit, self.generator_price), self.target_cost(trial, unit))
         return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
 
-    def target_cost(self, trial: Trial, unit: Unit) -> float | None:
+    def target_cost(self, trial: TestResult, unit: Unit) -> float | None:
         """The target's share of `use_cost`."""
         return self._cost(trial.execution.usage, unit, self.target_price)
 
@@ -275,7 +277,7 @@ def spends(lines: Iterable[Line], trained: Callable[[Line], bool]) -> tuple[Spen
     return tuple(Spend(key[0], key[1], alone[key], paid[key], key[2]) for key in sorted(alone))
 
 
-def write_contender(folder: Path, contender: Contender) -> Path:
+def write_contender(folder: Path, contender: MethodRun) -> Path:
     """Write the two files of a run, the rows first.
 
     Returns:
@@ -295,7 +297,7 @@ def write_contender(folder: Path, contender: Contender) -> Path:
     return path
 
 
-def read_contender(path: Path) -> Contender:
+def read_contender(path: Path) -> MethodRun:
     """Read a run back.
 
     Args:
@@ -307,12 +309,12 @@ def read_contender(path: Path) -> Contender:
     fix = "run the stage that writes it"
     row = read_object(path, fix=fix)
     with shaped("not a contender", where=str(path), fix=fix):
-        trials = tuple(read_rows_as(path.with_suffix(".jsonl"), Trial.from_row, fix=fix))
+        trials = tuple(read_rows_as(path.with_suffix(".jsonl"), TestResult.from_row, fix=fix))
         if len(trials) != row["trials"]:
             raise InputError(f"field trials: {row['trials']} said, {len(trials)} found", where=str(path), fix=fix)
-        return Contender(
+        return MethodRun(
             **{name: row[name] for name in _PLAIN},
-            budget=Allowance(**row["budget"]) if row["budget"] else None,
+            budget=TotalBudget(**row["budget"]) if row["budget"] else None,
             spent=tuple(map(Spend.from_row, row["spent"])),
             curve=tuple(
                 Point(**{**point, "spent": Amount(**point["spent"]), "trained": Amount(**point["trained"])})
@@ -324,7 +326,7 @@ def read_contender(path: Path) -> Contender:
         )
 
 
-def read_contenders(folder: Path) -> tuple[Contender, ...]:
+def read_contenders(folder: Path) -> tuple[MethodRun, ...]:
     """All runs in a folder and below it, by file name.
 
     Raises:
@@ -339,5 +341,5 @@ def read_contenders(folder: Path) -> tuple[Contender, ...]:
 _PLAIN = ("method", "label", "kind", "task", "target", "home", "seed", "trained", "frozen", "scope")
 
 
-def _row(value: Allowance | Price | None) -> dict[str, Any] | None:
+def _row(value: TotalBudget | Price | None) -> dict[str, Any] | None:
     return None if value is None else asdict(value)

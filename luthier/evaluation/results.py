@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from luthier.evaluation.method_run import Allowance, Contender, Kind, Unit
+from luthier.evaluation.method_run import MethodKind, MethodRun, TotalBudget, Unit
 from luthier.evaluation.statistics import Band, BreakEven, Difference, Interval, Spread
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MethodResult:
     """One method on one task under one budget, over its seeds.
 
     Attributes:
@@ -29,7 +29,7 @@ class Standing:
         seen, unseen: Pooled score on families in and out of its training, None when there is none.
     """
 
-    runs: tuple[Contender, ...]
+    runs: tuple[MethodRun, ...]
     score: Interval
     equal_weight: float
     by_family: Mapping[str, float]
@@ -55,7 +55,7 @@ class Standing:
         return self.runs[0].label
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> MethodKind:
         """Learned, searched or fixed."""
         return self.runs[0].kind
 
@@ -92,7 +92,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class BreakEvenPair:
     """From how many uses on a learned method costs less than another one.
 
     Attributes:
@@ -125,7 +125,7 @@ class Transfer:
 
     method: str
     label: str
-    kind: Kind
+    kind: MethodKind
     target: str
     seeds: tuple[int, ...]
     score: Interval
@@ -144,12 +144,12 @@ class Group:
     """
 
     task: str
-    budget: Allowance | None
+    budget: TotalBudget | None
     target: str
     questions: int
-    standings: tuple[Standing, ...]
+    standings: tuple[MethodResult, ...]
     pairs: tuple[Pair, ...]
-    crossings: tuple[Crossing, ...]
+    crossings: tuple[BreakEvenPair, ...]
     transfers: tuple[Transfer, ...]
 
     @property
@@ -157,7 +157,7 @@ class Group:
         """Its name, empty when only fixed contenders are in the group."""
         return self.budget.name if self.budget else ""
 
-    def standing(self, method: str) -> Standing:
+    def standing(self, method: str) -> MethodResult:
         """The standing of a method that is in the group."""
         return next(item for item in self.standings if item.method == method)
 
@@ -172,7 +172,7 @@ class Overall:
 
     method: str
     label: str
-    kind: Kind
+    kind: MethodKind
     budget: str
     tasks: int
     pooled: Interval

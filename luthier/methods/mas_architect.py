@@ -38,7 +38,7 @@ from luthier.settings.load import GeneratorParams, ReinforceParams, SftParams, T
 from luthier.target import Failure, Message, Request
 from luthier.task import Published
 from luthier.teaching.filters import filter_candidates
-from luthier.teaching.rows import Candidate
+from luthier.teaching.rows import TeacherCandidate
 from luthier.teaching.tries import confirm, vary
 from luthier.tools.registry import TOOLS
 
@@ -126,7 +126,7 @@ def try_systems(context: StageContext, lessons: Lessons) -> Taught:
         jobs, source = _ask_server(context, taught, settings), "server"
     executions = context.execute(jobs, context.meter("target", "data", split="train"), "teach")
     candidates = list(_from_grid(lessons, taught))
-    candidates += [Candidate(j.question, j.harness, source, e) for j, e in zip(jobs, executions, strict=True)]
+    candidates += [TeacherCandidate(j.question, j.harness, source, e) for j, e in zip(jobs, executions, strict=True)]
     candidates += _second_round(context, candidates, settings.confirm)
     rows, log = filter_candidates(
         candidates,
@@ -177,24 +177,24 @@ def _variations(
     return [Job(graph, question, seed) for question, graph in pairs]
 
 
-def _from_grid(lessons: Lessons, taught: Sequence[Question]) -> Iterator[Candidate]:
+def _from_grid(lessons: Lessons, taught: Sequence[Question]) -> Iterator[TeacherCandidate]:
     """The grid's rows on the taught questions, with the configurations' graphs."""
     by_id = {question.id: question for question in taught}
     pool = {item.name: item.harness for item in lessons.pool}
     for row in lessons.grid:
         question = by_id.get(row.execution.question)
         if row.split == "train" and question is not None and (harness := pool[row.configuration]) is not None:
-            yield Candidate(question, harness, f"pool:{row.configuration}", row.execution)
+            yield TeacherCandidate(question, harness, f"pool:{row.configuration}", row.execution)
 
 
-def _second_round(context: StageContext, candidates: Sequence[Candidate], keep: int) -> list[Candidate]:
+def _second_round(context: StageContext, candidates: Sequence[TeacherCandidate], keep: int) -> list[TeacherCandidate]:
     """Promising systems on the questions of their family that they did not meet."""
     tries = confirm(candidates, keep)
     jobs = [Job(harness, question, context.params.ask.seed) for question, harness, _ in tries]
     meter = context.meter("target", "data", split="train", scope="confirm")
     executions = context.execute(jobs, meter, "teach, second round")
     return [
-        Candidate(question, harness, source, execution)
+        TeacherCandidate(question, harness, source, execution)
         for (question, harness, source), execution in zip(tries, executions, strict=True)
     ]
 

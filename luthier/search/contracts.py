@@ -180,7 +180,7 @@ class AskingCredit(Protocol):
         feedback: Feedback,
         *,
         purpose: str,
-        known: Sequence[Draft] | None = None,
+        known: Sequence[TextDraft] | None = None,
     ) -> Assignment:
         """Evidence for the components of a candidate that ran, the rest as of `Credit.assign`.
 
@@ -195,7 +195,7 @@ class AskingCredit(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class TextDraft:
     """What a proposer wrote: a text, or the reason why the machine gave none."""
 
     text: str
@@ -212,7 +212,7 @@ class Proposer(Protocol):
 
     def propose(
         self, parent: Candidate, component: str, evidence: Sequence[Evidence], *, rng: random.Random, purpose: str
-    ) -> Draft:
+    ) -> TextDraft:
         """One draft. `rng` is fresh and seeded; `purpose` is unique in the run and equal on replay."""
         ...
 
@@ -328,7 +328,7 @@ class LogRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SearchResult:
     """How a search ended.
 
     Attributes:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from luthier.ledger.meter import Meter
 from luthier.search.call_graph import Call, CallGraph, Edge
-from luthier.search.contracts import Draft
+from luthier.search.contracts import TextDraft
 from luthier.search.fault_rules import blame
 from luthier.target import Failure, Message, Request
 
@@ -74,7 +74,7 @@ class Critic(Protocol):
         """What logs and reports call it."""
         ...
 
-    def criticise(self, asks: Sequence[Ask], purposes: Sequence[str]) -> list[Draft]:
+    def criticise(self, asks: Sequence[Ask], purposes: Sequence[str]) -> list[TextDraft]:
         """Answers in order, "" for no complaint. Purposes are unique in the run and equal on replay."""
         ...
 
@@ -88,10 +88,12 @@ class OfflineCritic:
 
     name: str = "offline critic (ours, offline)"
 
-    def criticise(self, asks: Sequence[Ask], purposes: Sequence[str]) -> list[Draft]:
+    def criticise(self, asks: Sequence[Ask], purposes: Sequence[str]) -> list[TextDraft]:
         """See `Critic`; costs nothing and depends on the asks alone."""
         return [
-            Draft(blame(ask.graph, ask.loss).get(ask.call.place, "") if ask.edge is None else _passed(ask, ask.edge))
+            TextDraft(
+                blame(ask.graph, ask.loss).get(ask.call.place, "") if ask.edge is None else _passed(ask, ask.edge)
+            )
             for ask in asks
         ]
 
@@ -122,7 +124,7 @@ class ModelCritic:
         """What logs and reports call it."""
         return f"model {self.meter.target.name}"
 
-    def criticise(self, asks: Sequence[Ask], purposes: Sequence[str]) -> list[Draft]:
+    def criticise(self, asks: Sequence[Ask], purposes: Sequence[str]) -> list[TextDraft]:
         """See `Critic`. A call that the machine failed is a draft with a problem.
 
         Raises:
@@ -140,7 +142,7 @@ class ModelCritic:
         ]
         answers = self.meter.complete(requests, purposes)
         return [
-            Draft("", str(answer.error)) if isinstance(answer, Failure) else Draft(complaint(answer.text))
+            TextDraft("", str(answer.error)) if isinstance(answer, Failure) else TextDraft(complaint(answer.text))
             for answer in answers
         ]
 

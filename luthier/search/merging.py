@@ -1,6 +1,6 @@
 """System-aware merge: two candidates that improved different components of a common ancestor give one child.
 
-GEPA's merge as gepa 0.1.4 does it (`gepa.proposer.merge`; the paper's Algorithm 4 draws from the whole pool instead of the
+GEPA's merge as gepa 0.1.4 does it (the paper's Algorithm 4 draws from the whole pool instead of the
 survivors of pruning). A merge is tried in the iteration after an accepted child; it is run on five validation
 questions, on some of which each parent is the better one, and validated when its sum there is not below either
 parent's. Ours: draws have seeds of their own; of ancestors that all score 0 each is as likely (gepa fails there);

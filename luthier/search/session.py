@@ -16,7 +16,6 @@ from luthier.search.contracts import (
     AskingCredit,
     Assignment,
     Credit,
-    Draft,
     DraftOutcome,
     Evaluate,
     Evaluation,
@@ -26,9 +25,10 @@ from luthier.search.contracts import (
     JointProposer,
     LogRow,
     Proposer,
-    Result,
     Scope,
+    SearchResult,
     StoppingRule,
+    TextDraft,
 )
 from luthier.search.evaluator import require_alone
 from luthier.search.log import SearchLog
@@ -142,7 +142,7 @@ class Session:
         old = self.log.replayed
         known = None
         if old is not None and old.event == "criticise":
-            known = [Draft(item["text"], item["problem"]) for item in old.detail["criticisms"]]
+            known = [TextDraft(item["text"], item["problem"]) for item in old.detail["criticisms"]]
         assignment = credit.assign_all(
             candidate,
             components,
@@ -203,12 +203,12 @@ class Session:
         detail = {"scope": asdict(self.scope), "seed": self.seed, "settings": dict(search.settings()), **ids}
         self._add("start", self.start.digest, search.name, "", {**detail, "candidate": self.start.to_row()})
 
-    def finish(self, reason: str) -> Result:
+    def finish(self, reason: str) -> SearchResult:
         """Log the end."""
         self._add("stop", self.best.digest, "", reason, {})
         outcomes = dict(sorted(self._outcomes.items()))
         criticisms = dict(sorted(self._criticisms.items()))
-        return Result(self.best, self.best_score, reason, outcomes, tuple(self.log.rows), criticisms)
+        return SearchResult(self.best, self.best_score, reason, outcomes, tuple(self.log.rows), criticisms)
 
     def _run(self, candidate: Candidate, questions: Sequence[Question], phase: str, *, full: bool) -> Evaluation:
         self.scope.check(self.start, candidate)
@@ -275,10 +275,10 @@ class Session:
 
     def _draft(
         self, proposer: Proposer, parent: Candidate, component: str, evidence: Sequence[Evidence], purpose: str
-    ) -> Draft:
+    ) -> TextDraft:
         old = self.log.replayed
         if old is not None and old.event == "propose" and "text" in old.detail:
-            return Draft(old.detail["text"], old.detail["problem"])
+            return TextDraft(old.detail["text"], old.detail["problem"])
         return proposer.propose(parent, component, evidence, rng=self.rng(purpose), purpose=purpose)
 
     def _judge(self, problem: str, child: Candidate, changed: Sequence[str]) -> DraftOutcome:
@@ -317,7 +317,7 @@ class Session:
             )
 
 
-def run(search: Search, session: Session) -> Result:
+def run(search: Search, session: Session) -> SearchResult:
     """Run a search to its end. A limit that is reached is an end like any other: the best so far is the result.
 
     Raises:

@@ -1,6 +1,6 @@
 """`TpeSearch`: instructions and demonstrations of all components chosen jointly by a Bayesian surrogate.
 
-MIPRO (Opsahl-Ong et al., arXiv 2406.11695) and MIPROv2 (dspy 3.4.1, `dspy.teleprompt.MIPROv2`) over optuna's multivariate
+MIPRO (Opsahl-Ong et al., arXiv 2406.11695) and MIPROv2 (dspy 3.4.1) over optuna's multivariate
 TPE: random validation mini-batches, and after every few trials a full validation of the configuration with the
 best mean that had none yet. `miprov2` and `mipro` are two presets and two methods: v2 also tells the surrogate
 the full scores, as trials of the same weight. That v1 does not is ours (unverified).
@@ -61,7 +61,7 @@ class Space:
         )
 
 
-class Sampler(Protocol):
+class ValueSampler(Protocol):
     """Chooses among the values of some variables and learns from scores."""
 
     def ask(self) -> Choice:
@@ -90,7 +90,7 @@ class RandomSampler:
         self._rng = random.Random(f"{seed}:random choices")
 
     def ask(self) -> Choice:
-        """See `Sampler`."""
+        """See `ValueSampler`."""
         return tuple(self._rng.randrange(size) for size in self._sizes)
 
     def tell(self, score: float) -> None:
@@ -200,14 +200,14 @@ class TpeSearch:
     def _full(self, validation: int) -> bool:
         return self.always_full or validation <= self.minibatch_from
 
-    def _sampler(self, space: Space, seed: int) -> Sampler:
+    def _sampler(self, space: Space, seed: int) -> ValueSampler:
         return TpeSampler(space.variables, seed) if self.sampler == "tpe" else RandomSampler(space.variables, seed)
 
     def _validate_best(
         self,
         session: Session,
         space: Space,
-        sampler: Sampler,
+        sampler: ValueSampler,
         means: Mapping[Choice, Sequence[float]],
         done: set[Choice],
     ) -> None:
@@ -222,7 +222,7 @@ class TpeSearch:
             sampler.add(choice, score)
 
     def forecast(self, validation: int) -> tuple[int, str]:
-        """Rollouts at most, without making the space, and a note on what to expect (of dspy 3.4.1's `auto` settings)."""
+        """Rollouts at most, without making the space, and a note on what to expect (dspy 3.4.1: `auto`)."""
         note = (
             "close to random search: the sampler's first 10 trials are random" if self.trials <= RANDOM_TRIALS else ""
         )

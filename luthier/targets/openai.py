@@ -21,7 +21,7 @@ from luthier.targets.server.wire import Wire, is_web_address
 from luthier.targets.support.attempts import FIRST_WAIT_SECONDS, AttemptError, GaveUpError, Policy, attempt
 from luthier.targets.support.batching import Answer, complete_once_each, context_is_full
 from luthier.targets.support.generation import Generator
-from luthier.targets.support.scoring import Scorer
+from luthier.targets.support.scoring import ChoiceScorer
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 _PROBE_SECONDS = 10.0
@@ -115,7 +115,7 @@ class OpenAITarget:
         aliases = frozenset({str(listed.get("root") or model)})
         self._dialect = Dialect(model, vllm=vllm, chat_only=chat_only, thinking_tokens=thinking_tokens, say=print_line)
         reader = ReplyReader(model, aliases, thinking_tokens > 0, self._redact)
-        self._scorer = Scorer(self._wire, reader, self._ask, model, self._url, tokenizes=vllm)
+        self._scorer = ChoiceScorer(self._wire, reader, self._ask, model, self._url, tokenizes=vllm)
         self._generator = Generator(self._wire, reader, self._ask, self._dialect)
         self._chooser = Chooser(self._generator, self._scorer, self._dialect)
         place = revision or json.dumps([self._url, listed.get("root"), listed.get("owned_by")])

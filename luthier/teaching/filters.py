@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from luthier.execution import Limits
 from luthier.executors.execute import InvalidHarness
 from luthier.rewards.cheating import Scorer, find_cheat
-from luthier.teaching.rows import Candidate, TeacherRow, TeachLog
+from luthier.teaching.rows import TeacherCandidate, TeacherRow, TeachLog
 
 
 def filter_candidates(
-    candidates: Iterable[Candidate],
+    candidates: Iterable[TeacherCandidate],
     scorer: Scorer,
     limits: Limits,
     rows_per_question: int,
@@ -42,7 +42,7 @@ def filter_candidates(
     counts: Counter[str] = Counter()
     families: dict[str, Counter[str]] = defaultdict(Counter)
     tried: dict[tuple[str, str], list[float]] = defaultdict(list)
-    correct: dict[str, dict[str, Candidate]] = defaultdict(dict)
+    correct: dict[str, dict[str, TeacherCandidate]] = defaultdict(dict)
     for candidate in candidates:
         step = _step(candidate, scorer, limits, correct)
         counts["executed"] += 1
@@ -70,7 +70,9 @@ def filter_candidates(
     return rows, TeachLog(dict(sorted(counts.items())), acceptance, by_family)
 
 
-def _step(candidate: Candidate, scorer: Scorer, limits: Limits, correct: Mapping[str, Mapping[str, Candidate]]) -> str:
+def _step(
+    candidate: TeacherCandidate, scorer: Scorer, limits: Limits, correct: Mapping[str, Mapping[str, TeacherCandidate]]
+) -> str:
     """The filter that a candidate ends in: the name that is counted."""
     execution, harness = candidate.execution, candidate.harness
     if execution.outcome != "ok":
@@ -85,18 +87,18 @@ def _step(candidate: Candidate, scorer: Scorer, limits: Limits, correct: Mapping
     return "correct"
 
 
-def _share(candidate: Candidate, tried: Mapping[tuple[str, str], list[float]]) -> float:
+def _share(candidate: TeacherCandidate, tried: Mapping[tuple[str, str], list[float]]) -> float:
     outcomes = tried[candidate.question.family, candidate.harness.digest]
     return (sum(outcomes) + 1) / (len(outcomes) + 2)
 
 
-def _rank(candidate: Candidate, tried: Mapping[tuple[str, str], list[float]]) -> tuple[float, int, int, str]:
+def _rank(candidate: TeacherCandidate, tried: Mapping[tuple[str, str], list[float]]) -> tuple[float, int, int, str]:
     usage = candidate.execution.usage
     tokens = usage.prompt_tokens + usage.completion_tokens
     return (-_share(candidate, tried), tokens, len(candidate.harness.text), candidate.harness.digest)
 
 
-def _row(candidate: Candidate, prompt: Callable[[str], str]) -> TeacherRow:
+def _row(candidate: TeacherCandidate, prompt: Callable[[str], str]) -> TeacherRow:
     return TeacherRow(
         question=candidate.question.id,
         family=candidate.question.family,

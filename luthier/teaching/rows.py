@@ -12,7 +12,7 @@ from luthier.question import Question
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class TeacherCandidate:
     """A system that the teacher tried on a question.
 
     Attributes:

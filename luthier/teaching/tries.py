@@ -11,7 +11,7 @@ from luthier.executors.execute import InvalidHarness
 from luthier.harness import Harness
 from luthier.harnesses.graph.harness import GraphHarness
 from luthier.question import Question
-from luthier.teaching.rows import Candidate
+from luthier.teaching.rows import TeacherCandidate
 
 
 def vary(
@@ -56,7 +56,7 @@ def _cards(count: int, label: str) -> Iterator[int]:
         yield from draw.sample(range(count), count)
 
 
-def confirm(candidates: Iterable[Candidate], keep: int) -> list[tuple[Question, Harness, str]]:
+def confirm(candidates: Iterable[TeacherCandidate], keep: int) -> list[tuple[Question, Harness, str]]:
     """What to try next: each family's most promising systems on those of its questions that they did not meet.
 
     A draw meets a family's right system on some of its questions only, and on the others something that is
@@ -66,7 +66,7 @@ def confirm(candidates: Iterable[Candidate], keep: int) -> list[tuple[Question, 
         Question, harness and source of each further try, in a fixed order.
     """
     questions: dict[str, dict[str, Question]] = defaultdict(dict)
-    met: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    met: dict[tuple[str, str], list[TeacherCandidate]] = defaultdict(list)
     for candidate in candidates:
         questions[candidate.question.family][candidate.question.id] = candidate.question
         met[candidate.question.family, candidate.harness.digest].append(candidate)
@@ -83,5 +83,5 @@ def confirm(candidates: Iterable[Candidate], keep: int) -> list[tuple[Question, 
     return tries
 
 
-def _right(group: Sequence[Candidate]) -> int:
+def _right(group: Sequence[TeacherCandidate]) -> int:
     return sum(candidate.execution.score == 1.0 for candidate in group)

@@ -16,7 +16,7 @@ import pytest
 
 from luthier.cli import main
 from luthier.evaluation.compare import compare
-from luthier.evaluation.method_run import Contender, write_contender
+from luthier.evaluation.method_run import MethodRun, write_contender
 from luthier.harnesses.pool.configurations import pool
 from luthier.ledger.ledger import Amount, Context, Entry, Ledger, Price
 from luthier.ledger.store import Store
@@ -178,7 +178,7 @@ def test_an_unknown_checkpoint_says_what_is_known(capsys, here):
 # --- compare ---------------------------------------------------------------------------------------------------
 
 
-def contest(folder: Path, **options) -> tuple[list[Contender], list[Question]]:
+def contest(folder: Path, **options) -> tuple[list[MethodRun], list[Question]]:
     """A synthetic contest as the stage would leave it in a folder; its runs and questions."""
     path = Path(__file__).parent / "report" / "synthetic_contest.py"
     spec = importlib.util.spec_from_file_location("synthetic_contest", path)

@@ -15,7 +15,15 @@ import pytest
 from flows.serve_schedules import read_deployments
 from luthier.ask import questions_in
 from luthier.errors import InputError, LuthierError
-from luthier.evaluation.method_run import Allowance, Contender, Point, Spend, Trial, read_contender, write_contender
+from luthier.evaluation.method_run import (
+    MethodRun,
+    Point,
+    Spend,
+    TestResult,
+    TotalBudget,
+    read_contender,
+    write_contender,
+)
 from luthier.execution import Execution, Step
 from luthier.files import read_rows, write_rows
 from luthier.harnesses import parse
@@ -342,14 +350,14 @@ def log_of(folder: Path) -> Path:
 def contender_of(folder: Path) -> Path:
     amount, usage = Amount(**AMOUNT), Usage(1, 5, 1, 0.25)
     execution = Execution("q1", "h", "graph", "own", 3, "ok", "4", trace=(Step("n", "llm", {}, "4"),))
-    contender = Contender(
+    contender = MethodRun(
         **dict.fromkeys(("method", "label", "task", "target", "home", "trained", "frozen", "scope"), "x"),
         kind="learned",
         seed=3,
-        budget=Allowance("small", "tokens", 100),
+        budget=TotalBudget("small", "tokens", 100),
         spent=(Spend("train", "generator", amount, Amount()),),
         curve=(Point(amount, 0.5, "sft", "test"),),
-        trials=(Trial("q1", "f", True, "answer = copy(question)", usage, execution),),
+        trials=(TestResult("q1", "f", True, "answer = copy(question)", usage, execution),),
         target_price=Price(1.0, 2.0),
     )
     return write_contender(folder, contender)

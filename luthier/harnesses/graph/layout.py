@@ -21,7 +21,7 @@ _POINT_WIDTH = 14.0
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LayoutLine:
     """An edge to draw: vertices, label, whether it goes back up."""
 
     source: int
@@ -41,13 +41,13 @@ class Layout:
         lines: All lines, back ones marked.
     """
 
-    lines: list[Line]
+    lines: list[LayoutLine]
     layers: list[list[int]] = field(default_factory=list)
     x: dict[int, float] = field(default_factory=dict)
     routes: dict[int, list[int]] = field(default_factory=dict)
 
 
-def place(lines: Sequence[Line], widths: Mapping[int, float]) -> Layout:
+def place(lines: Sequence[LayoutLine], widths: Mapping[int, float]) -> Layout:
     """Lay out the vertices that lines connect, all reachable from `START`.
 
     Args:
@@ -75,7 +75,7 @@ def place(lines: Sequence[Line], widths: Mapping[int, float]) -> Layout:
     return layout
 
 
-def _mark_back(lines: Sequence[Line]) -> list[Line]:
+def _mark_back(lines: Sequence[LayoutLine]) -> list[LayoutLine]:
     """Mark the lines that lead to a vertex from which their source was reached."""
     outgoing: dict[int, list[int]] = defaultdict(list)
     for index, line in enumerate(lines):
@@ -95,10 +95,10 @@ def _mark_back(lines: Sequence[Line]) -> list[Line]:
         elif target not in done:
             open_.append(target)
             iterators.append(iter(outgoing[target]))
-    return [Line(line.source, line.target, line.label, index in back) for index, line in enumerate(lines)]
+    return [LayoutLine(line.source, line.target, line.label, index in back) for index, line in enumerate(lines)]
 
 
-def _depths(lines: Sequence[Line], widths: Mapping[int, float]) -> dict[int, int]:
+def _depths(lines: Sequence[LayoutLine], widths: Mapping[int, float]) -> dict[int, int]:
     """Longest path from the start over lines without cycles."""
     depth = dict.fromkeys(widths, 0)
     for _ in widths:

@@ -12,7 +12,7 @@ from html import escape
 from luthier.harnesses.graph.document import Node
 from luthier.harnesses.graph.guards import guard_text
 from luthier.harnesses.graph.harness import GraphHarness
-from luthier.harnesses.graph.layout import FINISH, START, Layout, Line, place
+from luthier.harnesses.graph.layout import FINISH, START, Layout, LayoutLine, place
 from luthier.harnesses.graph.printer import argument_text
 
 _NODE_HEIGHT, _END_HEIGHT = 44.0, 26.0
@@ -94,7 +94,7 @@ def _width(node: Node) -> float:
     return max(96.0, _TITLE_PIXELS * len(_title(node)) + 30, _SMALL_PIXELS * len(_flow(node)) + 30)
 
 
-def _lines(graph: GraphHarness) -> list[Line]:
+def _lines(graph: GraphHarness) -> list[LayoutLine]:
     """Edges with their labels; edges between the same two vertices are one."""
     labels: dict[tuple[int, int], list[str]] = {(START, 0): []}
     for index, node in enumerate(graph.nodes):
@@ -102,7 +102,7 @@ def _lines(graph: GraphHarness) -> list[Line]:
             label = guard_text(branch.guard) if branch.guard else "else" if len(node.branches) > 1 else ""
             for target in graph.topology.at(branch.targets) or (FINISH,):
                 labels.setdefault((index, target), []).extend([label] if label else [])
-    return [Line(source, target, " or ".join(parts)) for (source, target), parts in labels.items()]
+    return [LayoutLine(source, target, " or ".join(parts)) for (source, target), parts in labels.items()]
 
 
 def _mermaid(text: str) -> str:
@@ -171,7 +171,7 @@ class _Drawing:
             return f"<g>{content}</g>"
         return f'<g class="{"used" if used else "faded"}">{content}</g>'
 
-    def _edge(self, index: int, line: Line) -> str:
+    def _edge(self, index: int, line: LayoutLine) -> str:
         """A smooth line through the points of its route; the label stands near the start."""
         chain = [line.source, *self._layout.routes[index], line.target]
         siblings = self._siblings(line.source)
@@ -209,7 +209,7 @@ class _Drawing:
         self._right = self._right if on_left else max(self._right, x + 8 + length)
         return _label(text, x - 6, y, side="before") if on_left else _label(text, x + 6, y)
 
-    def _back_edge(self, line: Line, channel: float, number: int) -> str:
+    def _back_edge(self, line: LayoutLine, channel: float, number: int) -> str:
         """Down into the gap below the source, right into a channel, up, and into the target from above."""
         out_x = self._x(line.source) + self._widths[line.source] / 2 - 14 - 6 * (number % 2)
         in_x = self._x(line.target) + self._widths[line.target] / 2 - 14 - 6 * (number % 2)

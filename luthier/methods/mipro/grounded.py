@@ -20,7 +20,7 @@ from luthier.harnesses.program.module import Module
 from luthier.ledger.meter import Meter
 from luthier.question import Question
 from luthier.search.candidate import Candidate
-from luthier.search.contracts import Draft, Evidence, Feedback
+from luthier.search.contracts import Evidence, Feedback, TextDraft
 from luthier.search.proposers.llm_proposer import unfenced
 from luthier.target import Completion, Failure, Message, Request
 
@@ -125,7 +125,7 @@ class GroundedProposer:
 
     def propose(
         self, parent: Candidate, component: str, evidence: Sequence[Evidence], *, rng: random.Random, purpose: str
-    ) -> Draft:
+    ) -> TextDraft:
         """One instruction; the first proposal also pays for summary and descriptions.
 
         Raises:
@@ -147,9 +147,9 @@ class GroundedProposer:
             }
             text = _filled(_TASK, {**_signature(module), **fields})
             request = Request((Message("user", text),), self._max_tokens, self._temperature, seed=seed)
-            return Draft(unfenced(self._ask({purpose: request})[purpose]))
+            return TextDraft(unfenced(self._ask({purpose: request})[purpose]))
         except _NoAnswerError as problem:
-            return Draft("", str(problem))
+            return TextDraft("", str(problem))
 
     def _ground(self) -> None:
         """Ask for what is not known yet: views and descriptions together, then the summary of the views."""

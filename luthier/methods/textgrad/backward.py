@@ -21,7 +21,7 @@ from luthier.harnesses.program.harness import ProgramHarness
 from luthier.question import Question
 from luthier.search.call_graph import CallGraph, Edge
 from luthier.search.candidate import Candidate
-from luthier.search.contracts import Assignment, Criticism, Draft, Evaluation, Evidence, Feedback
+from luthier.search.contracts import Assignment, Criticism, Evaluation, Evidence, Feedback, TextDraft
 from luthier.search.critics import Ask, Critic, OfflineCritic
 from luthier.search.failed_runs import FailedRun, failed_runs, gathered
 from luthier.search.programs import ProgramBinding
@@ -68,7 +68,7 @@ class BackwardCredit:
         feedback: Feedback,
         *,
         purpose: str,
-        known: Sequence[Draft] | None = None,
+        known: Sequence[TextDraft] | None = None,
     ) -> Assignment:
         """See `luthier.search.contracts.AskingCredit`."""
         asked = _Asked(self.critic, purpose, known)
@@ -83,7 +83,7 @@ class _Asked:
 
     critic: Critic
     purpose: str
-    known: Sequence[Draft] | None
+    known: Sequence[TextDraft] | None
     criticisms: list[Criticism] = field(default_factory=list)
 
     def drive(self, runs: Sequence[FailedRun], passes: Sequence[_Pass]) -> list[dict[int, str]]:
@@ -115,7 +115,7 @@ class _Asked:
         else:
             # Too few are no answers: the step then differs from its row, which the log reports.
             drafts = [*self.known[first : first + len(asks)]]
-            drafts += [Draft("")] * (len(asks) - len(drafts))
+            drafts += [TextDraft("")] * (len(asks) - len(drafts))
         self.criticisms += [
             Criticism(question, ask.call.place, ask.call.node, ask.about, draft.text, draft.problem)
             for (question, ask), draft in zip(asks, drafts, strict=True)

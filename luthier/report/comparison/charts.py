@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from luthier.evaluation.method_run import Unit, unit_label, use_label, use_scale
-from luthier.evaluation.results import Crossing, Group, Standing
+from luthier.evaluation.results import BreakEvenPair, Group, MethodResult
 from luthier.evaluation.statistics import Interval
 from luthier.report.html.markup import Html, element, join
 from luthier.report.html.numbers import NONE, count, estimate
@@ -176,11 +176,11 @@ def _title(group: Group) -> str:
     return f"{group.task}, budget {group.budget_name}" if group.budget else group.task
 
 
-def _who(item: Standing, colours: Colours, *content: Html) -> Html:
+def _who(item: MethodResult, colours: Colours, *content: Html) -> Html:
     return element("g", content, class_=f"who {colours[item.method]}", data_method=item.method)
 
 
-def _curve(item: Standing, across: Axis, up: Axis) -> Html:
+def _curve(item: MethodResult, across: Axis, up: Axis) -> Html:
     if not item.curve:
         return join()
     end = _spent(item, across)
@@ -196,14 +196,14 @@ def _interval(score: Interval, x: float, up: Axis) -> Html:
     return whisker(x, up.place(score.low), up.place(score.high))
 
 
-def _place(group: Group, item: Crossing, across: Axis, up: Axis) -> tuple[float, float]:
+def _place(group: Group, item: BreakEvenPair, across: Axis, up: Axis) -> tuple[float, float]:
     """Where two contenders cost the same."""
     assert item.result.uses is not None
     return across.place(item.result.uses), up.place(_total(group.standing(item.learned), item.result.uses))
 
 
 def _crossing(
-    group: Group, item: Crossing, point: tuple[float, float], label_at: float, across: Axis, colours: Colours
+    group: Group, item: BreakEvenPair, point: tuple[float, float], label_at: float, across: Axis, colours: Colours
 ) -> Html:
     found, (x, y) = item.result, point
     assert found.uses is not None
@@ -223,11 +223,11 @@ def _crossing(
     )
 
 
-def _total(item: Standing, uses: float) -> float:
+def _total(item: MethodResult, uses: float) -> float:
     return item.before_use + uses * item.use_cost
 
 
-def _spent(item: Standing, across: Axis) -> float:
+def _spent(item: MethodResult, across: Axis) -> float:
     """Position of its test point; what cost nothing stands on the axis."""
     return across.place(item.before_use) if item.before_use else across.start
 

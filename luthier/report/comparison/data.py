@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from luthier.evaluation.comparability import family_of
-from luthier.evaluation.method_run import Contender, Trial
+from luthier.evaluation.method_run import MethodRun, TestResult
 from luthier.evaluation.results import Comparison
 from luthier.execution import Step
 from luthier.question import Question
@@ -27,7 +27,7 @@ MOST_STEPS = 24
 
 
 def embedded(
-    comparison: Comparison, contenders: Sequence[Contender], questions: Mapping[str, Question], colours: Colours
+    comparison: Comparison, contenders: Sequence[MethodRun], questions: Mapping[str, Question], colours: Colours
 ) -> Html:
     """JSON for a data block: `<` is written as an escape, so that no text can end the block."""
     texts, traces = _Table(), _Table()
@@ -56,12 +56,12 @@ def _question(task: str, family: str, identity: str, known: Question | None) -> 
     return [identity, task, family, _cut(text, LONGEST_QUESTION), _cut(reference, LONGEST_VALUE)]
 
 
-def _run(run: Contender) -> list[Any]:
+def _run(run: MethodRun) -> list[Any]:
     budget = run.budget.name if run.budget and run.kind != "fixed" else ""
     return [run.method, run.task, budget, run.target, run.target == run.home, run.seed]
 
 
-def _row(trial: Trial, texts: _Table, traces: _Table) -> list[Any]:
+def _row(trial: TestResult, texts: _Table, traces: _Table) -> list[Any]:
     execution = trial.execution
     steps = [_step(step, texts) for step in execution.trace[:MOST_STEPS]]
     left_out = max(0, len(execution.trace) - MOST_STEPS)

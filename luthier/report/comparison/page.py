@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
-from luthier.evaluation.method_run import TRAINED_TOKEN, Contender, unit_label
-from luthier.evaluation.results import Comparison, Crossing, Group, Standing
+from luthier.evaluation.method_run import TRAINED_TOKEN, MethodRun, unit_label
+from luthier.evaluation.results import BreakEvenPair, Comparison, Group, MethodResult
 from luthier.question import Question
 from luthier.report.comparison import tables
 from luthier.report.comparison.charts import Colours, compact, front_plot, group_data, spend_plot, use_plot
@@ -34,7 +34,7 @@ _SHADES = {"learned": 4, "searched": 8, "fixed": 4}
 
 
 def render_comparison(
-    comparison: Comparison, contenders: Sequence[Contender], questions: Iterable[Question] = ()
+    comparison: Comparison, contenders: Sequence[MethodRun], questions: Iterable[Question] = ()
 ) -> str:
     """The whole page.
 
@@ -65,7 +65,7 @@ def render_comparison(
 
 
 def _parts(
-    comparison: Comparison, contenders: Sequence[Contender], colours: Colours
+    comparison: Comparison, contenders: Sequence[MethodRun], colours: Colours
 ) -> list[tuple[str, str, Html] | None]:
     overall = tables.overall(comparison)
     return [
@@ -117,7 +117,7 @@ _USE_NOTE = (
 )
 
 
-def _answer(comparison: Comparison, contenders: Sequence[Contender]) -> Html:
+def _answer(comparison: Comparison, contenders: Sequence[MethodRun]) -> Html:
     seeds = sorted({run.seed for run in contenders if run.kind != "fixed"})
     facts = (
         f"{count(len(contenders))} runs, {count(sum(len(run.trials) for run in contenders))} executions, seeds "
@@ -156,12 +156,12 @@ def _sentence(group: Group, class_: str | None) -> Html:
     return element("p", text, class_=class_, **_data(group))
 
 
-def _over_seeds(crossing: Crossing) -> str:
+def _over_seeds(crossing: BreakEvenPair) -> str:
     wide = crossing.pair.over_seeds
     return f", over seeds, too, {bounds(wide)}" if wide else " (one seed: no interval over seeds)"
 
 
-def _best(group: Group, kind: str) -> Standing | None:
+def _best(group: Group, kind: str) -> MethodResult | None:
     """Highest score, ties to the cheaper one per use and then to the name."""
     found = [item for item in group.standings if item.kind == kind]
     return min(found, key=lambda item: (-item.score.mean, item.use_cost, item.label), default=None)
@@ -240,7 +240,7 @@ def _questions() -> Html:
     )
 
 
-def _filters(comparison: Comparison, contenders: Sequence[Contender]) -> Html:
+def _filters(comparison: Comparison, contenders: Sequence[MethodRun]) -> Html:
     labels = {item.method: item.label for group in comparison.groups for item in group.standings}
     home = comparison.groups[0].target
     targets = sorted({run.target for run in contenders}, key=lambda name: (name != home, name))

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from luthier.evaluation.method_run import BEFORE_USE, Contender, Spend, Unit, measure, unit_label, use_label, use_scale
-from luthier.evaluation.results import Comparison, Crossing, Group, Standing
+from luthier.evaluation.method_run import BEFORE_USE, MethodRun, Spend, Unit, measure, unit_label, use_label, use_scale
+from luthier.evaluation.results import BreakEvenPair, Comparison, Group, MethodResult
 from luthier.evaluation.statistics import BreakEven, Difference
 from luthier.ledger.budget import Amount
 from luthier.report.comparison.charts import Colours, compact
@@ -49,7 +49,7 @@ def standings(comparison: Comparison, colours: Colours) -> Html:
     return sortable(said, columns, rows, wide=True)
 
 
-def _standing(comparison: Comparison, group: Group, item: Standing, colours: Colours) -> Html:
+def _standing(comparison: Comparison, group: Group, item: MethodResult, colours: Colours) -> Html:
     gap = group.against_baseline(item.method, comparison.baseline)
     deviation = "" if item.spread.deviation is None else f", standard deviation {100 * item.spread.deviation:.1f}"
     seeds = f"seeds {', '.join(str(seed) for seed in item.seeds)}{deviation}"
@@ -130,7 +130,7 @@ def break_evens(comparison: Comparison) -> Html:
     return sortable("Uses are alike; a wrong answer costs as much as a right one", columns, rows)
 
 
-def verdict(crossing: Crossing) -> str:
+def verdict(crossing: BreakEvenPair) -> str:
     """When the learned one costs less, in words; what costs less and scores significantly less is no saving."""
     said = when(crossing.result)
     if not crossing.pair.significantly_worse or crossing.result.verdict in ("never", "equal"):
@@ -297,7 +297,7 @@ def bills(comparison: Comparison) -> Html:
     return sortable("Mean over seeds", columns, rows)
 
 
-def _bill(runs: Sequence[Contender]) -> list[Spend]:
+def _bill(runs: Sequence[MethodRun]) -> list[Spend]:
     """Sums over runs."""
     found: dict[tuple[str, str, bool], Spend] = {}
     for run in runs:
@@ -326,13 +326,13 @@ def label_of(comparison: Comparison, method: str) -> str:
     return next(item.label for group in comparison.groups for item in group.standings if item.method == method)
 
 
-def name(item: Standing, colours: Colours, *, front: bool = False) -> Html:
+def name(item: MethodResult, colours: Colours, *, front: bool = False) -> Html:
     """A contender's name with its colour and kind, and with `front` whether it is on the Pareto front."""
     key = element("span", class_=f"swatch {item.kind} {colours[item.method]}", aria_hidden="true")
     return join(key, element("span", item.label), " ", _tag(item.kind), _mark(item) if front else None)
 
 
-def _mark(item: Standing) -> Html | None:
+def _mark(item: MethodResult) -> Html | None:
     if not item.on_front:
         return None
     if item.below_best:
@@ -385,7 +385,7 @@ def _difference(gap: Difference | None) -> Html:
     )
 
 
-def _seed_range(item: Standing) -> str:
+def _seed_range(item: MethodResult) -> str:
     low, high = (f"{100 * value:.1f}" for value in (item.spread.low, item.spread.high))
     return f"{low} to {high}" if len(item.seeds) > 1 else "one seed"
 
@@ -394,7 +394,7 @@ def _per_use(comparison: Comparison, cost: float) -> str:
     return compact(cost * use_scale(comparison.unit))
 
 
-def _parts(comparison: Comparison, item: Standing) -> str:
+def _parts(comparison: Comparison, item: MethodResult) -> str:
     generator, target = (_per_use(comparison, c) for c in (item.use_cost - item.target_cost, item.target_cost))
     return f"generator {generator}, target {target}"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from luthier.errors import HarnessError
-from luthier.evaluation.evaluate import Result, Standing
+from luthier.evaluation.evaluate import Result, Summary
 from luthier.harnesses import parse
 from luthier.report.html.charts import OUTCOMES, difference_bar, interval_bar, outcome_bar
 from luthier.report.html.markup import Html, element, join
@@ -19,7 +19,7 @@ _SHOWN_FAILURES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailureCount:
     """A way to give no answer: the outcome, and the broken rule of an invalid harness."""
 
     outcome: str
@@ -78,7 +78,7 @@ def _scores(method: MethodData) -> Html:
     return table(f"{method.card.title} on {bound.n} test questions, seed {scores.seed}", columns, rows)
 
 
-def _score_row(method: MethodData, name: str, standing: Standing) -> Html:
+def _score_row(method: MethodData, name: str, standing: Summary) -> Html:
     score = pooled(standing)
     configuration = f" ({method.scores.best_fixed})" if name == "best_fixed" else ""
     return row(
@@ -175,14 +175,14 @@ def _failures(method: MethodData) -> Html | None:
     return table("Why trained contenders gave no answer, the most frequent reasons", columns, rows)
 
 
-def frequent_failures(results: Sequence[Result]) -> list[tuple[Failure, int, str]]:
+def frequent_failures(results: Sequence[Result]) -> list[tuple[FailureCount, int, str]]:
     """(failure, times, one message) of executions without an answer, most frequent first, at most six."""
-    times: Counter[Failure] = Counter()
-    examples: dict[Failure, str] = {}
+    times: Counter[FailureCount] = Counter()
+    examples: dict[FailureCount, str] = {}
     for result in results:
         if result.execution.outcome == "ok":
             continue
-        failure = Failure(result.execution.outcome, _rule(result))
+        failure = FailureCount(result.execution.outcome, _rule(result))
         times[failure] += 1
         examples.setdefault(failure, result.execution.error.partition(" Fix: ")[0])
     ranked = sorted(times.items(), key=lambda item: (-item[1], item[0].outcome, item[0].rule))

@@ -9,7 +9,7 @@ from luthier.report.html.charts import Series, line_chart
 from luthier.report.html.markup import Html, element
 from luthier.report.html.numbers import count, percent
 from luthier.report.html.tables import note, section
-from luthier.report.sections.data import MethodData, Record
+from luthier.report.sections.data import MethodData, TrainingRecord
 
 COLUMNS = {
     "loss": "loss",
@@ -77,7 +77,7 @@ def curve_rows(method: MethodData) -> Iterator[dict[str, float | int | str]]:
             yield head | {column: logged.get(key, "") for column, key in COLUMNS.items()}
 
 
-def flat_share(record: Record) -> float | None:
+def flat_share(record: TrainingRecord) -> float | None:
     """Mean share of groups without any variance of reward, None for a phase without groups."""
     values = [row[COLUMNS["flat_groups"]] for row in record.curve if COLUMNS["flat_groups"] in row]
     return sum(values) / len(values) if values else None
@@ -88,7 +88,7 @@ def step_of(logged: Mapping[str, float], index: int) -> int:
     return int(logged.get("step", index))
 
 
-def _phase(record: Record) -> Html:
+def _phase(record: TrainingRecord) -> Html:
     charts = [_draw(chart, record) for chart in _CHARTS.get(record.phase, _OTHER)]
     drawn = [chart for chart in charts if chart is not None]
     unit = "questions" if record.phase == "reinforce" else "rows"
@@ -104,7 +104,7 @@ def _phase(record: Record) -> Html:
     )
 
 
-def _draw(chart: _Chart, record: Record) -> Html | None:
+def _draw(chart: _Chart, record: TrainingRecord) -> Html | None:
     series = [
         Series(column.replace("_", " "), points, colour)
         for colour, column in enumerate(chart.columns, start=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier.errors import InputError
-from luthier.evaluation.evaluate import Composition, Result, Standing
+from luthier.evaluation.evaluate import Composition, Result, Summary
 from luthier.evaluation.statistics import Difference, Interval
 from luthier.files import read_rows_as
 from luthier.method import MethodCard
@@ -36,15 +36,15 @@ class Scores:
 
     Attributes:
         best_fixed: Name of the configuration that validation chose. seed: Training seed.
-        test, validation: Standing by contender. oracle: Upper bound over the pool.
+        test, validation: Summary by contender. oracle: Upper bound over the pool.
         pool: Test mean by configuration. differences: Paired, by "<ours>_minus_<theirs>".
         compositions, novel: What each phase wrote; those that no teacher row holds and that solve their family.
     """
 
     best_fixed: str
     seed: int
-    test: Mapping[str, Standing]
-    validation: Mapping[str, Standing]
+    test: Mapping[str, Summary]
+    validation: Mapping[str, Summary]
     oracle: Oracle
     pool: Mapping[str, float]
     differences: Mapping[str, Difference]
@@ -63,7 +63,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TrainingRecord:
     """One phase's `training.json`.
 
     Attributes:
@@ -107,7 +107,7 @@ class MethodData:
     scores: Scores
     results: Mapping[str, tuple[Result, ...]]
     teaching: Teaching | None
-    records: tuple[Record, ...]
+    records: tuple[TrainingRecord, ...]
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -146,7 +146,7 @@ class ReportData:
         return str(first.metadata.get("kind", ""))
 
 
-def pooled(standing: Standing) -> Interval:
+def pooled(standing: Summary) -> Interval:
     """A standing's mean over questions with its interval."""
     return Interval(standing.pooled["mean"], standing.pooled["low"], standing.pooled["high"], int(standing.pooled["n"]))
 
@@ -186,8 +186,8 @@ def _scores(path: Path) -> Scores:
         scores = Scores(
             best_fixed=row["best_fixed_configuration"],
             seed=row["seed"],
-            test={name: Standing(**value) for name, value in row["test"].items()},
-            validation={name: Standing(**value) for name, value in row["validation"].items()},
+            test={name: Summary(**value) for name, value in row["test"].items()},
+            validation={name: Summary(**value) for name, value in row["validation"].items()},
             oracle=Oracle(oracle["configurations"], Interval(**oracle["pooled"])),
             pool=row["pool"],
             differences={
@@ -229,9 +229,9 @@ def _teaching(folder: Path) -> Teaching:
     return Teaching(TeachLog(log["counts"], log["acceptance"], log["by_family"]), rows)
 
 
-def _record(phase: str, folder: Path) -> Record:
+def _record(phase: str, folder: Path) -> TrainingRecord:
     row = _json(folder / TRAINING, phase, ("seed", "parent", "inputs", "settings", "curve", "trainable_parameters"))
-    return Record(
+    return TrainingRecord(
         phase=phase,
         folder=folder,
         seed=row["seed"],

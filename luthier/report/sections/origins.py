@@ -16,7 +16,7 @@ from luthier.method import TRAINING
 from luthier.report.html.markup import Html, element, join
 from luthier.report.html.numbers import NONE, count, short
 from luthier.report.html.tables import Column, cell, code, folded, note, number, row, section, table
-from luthier.report.sections.data import MethodData, Record
+from luthier.report.sections.data import MethodData, TrainingRecord
 from luthier.settings.load import PARAMS_FILE
 
 __all__ = ["Link", "links", "origins"]
@@ -54,7 +54,7 @@ def origins(methods: Sequence[MethodData], root: Path) -> Html:
     )
 
 
-def links(record: Record, method: str, root: Path) -> list[Link]:
+def links(record: TrainingRecord, method: str, root: Path) -> list[Link]:
     """What one training read, nearest first, compared with the disk."""
     earlier = [phase for phase in TRAINING if (root / "models" / phase / method).is_dir()]
     before = earlier[: earlier.index(record.phase)] if record.phase in earlier else []
@@ -88,7 +88,7 @@ def _method(method: MethodData, root: Path) -> Html:
     )
 
 
-def _step(record: Record, method: str, root: Path) -> Html:
+def _step(record: TrainingRecord, method: str, root: Path) -> Html:
     rows = [
         row(
             link.what,
@@ -144,7 +144,7 @@ def _rows(out: Output) -> str:
     return ", ".join(f"{name} {count(number_)}" for name, number_ in sorted(out.rows.items()))
 
 
-def _settings(record: Record) -> Html:
+def _settings(record: TrainingRecord) -> Html:
     rows = [row(name, cell(element("code", _shown(value)))) for name, value in sorted(record.settings.items())]
     return table(f"As used in {record.phase}", [Column("setting"), Column("value")], rows)
 

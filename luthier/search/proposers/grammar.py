@@ -18,7 +18,7 @@ from typing import Literal
 
 from luthier.errors import InputError
 from luthier.search.candidate import Candidate
-from luthier.search.contracts import Draft, Evidence
+from luthier.search.contracts import Evidence, TextDraft
 
 Symptom = Literal["nothing", "too long", "wrapped", "wrong", "right"]
 """What one piece of evidence shows; see `symptom`."""
@@ -102,7 +102,7 @@ class GrammarProposer:
 
     def propose(
         self, parent: Candidate, component: str, evidence: Sequence[Evidence], *, rng: random.Random, purpose: str
-    ) -> Draft:
+    ) -> TextDraft:
         """Change one slot of the parent's text, or add a case; the choice depends on `rng` and the evidence alone."""
         text = parent.text(component)
         own, chosen = self.split(text)
@@ -118,7 +118,7 @@ class GrammarProposer:
         for case in self._cases(component, evidence, text):
             texts.append(f"{text}\n\n{case}".strip())
             weights.append(1 + _CURES * (seen.total() - seen["right"]))
-        return Draft(rng.choices(texts, weights)[0])
+        return TextDraft(rng.choices(texts, weights)[0])
 
     def split(self, text: str) -> tuple[str, list[Part | None]]:
         """The text without the grammar's sentences, and the one that each slot holds."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from luthier.ledger.meter import Meter
 from luthier.search.candidate import Candidate
-from luthier.search.contracts import Draft, Evidence
+from luthier.search.contracts import Evidence, TextDraft
 from luthier.target import Failure, Message, Request
 
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
@@ -65,7 +65,7 @@ class ModelProposer:
 
     def propose(
         self, parent: Candidate, component: str, evidence: Sequence[Evidence], *, rng: random.Random, purpose: str
-    ) -> Draft:
+    ) -> TextDraft:
         """One call. A machine that fails gives a draft with a problem.
 
         Raises:
@@ -76,7 +76,7 @@ class ModelProposer:
         seed = rng.randrange(2**31) if self.temperature else 0
         request = Request((Message("user", text),), self.max_tokens, self.temperature, seed=seed)
         answer = self.meter.complete([request], [purpose])[0]
-        return Draft("", str(answer.error)) if isinstance(answer, Failure) else Draft(unfenced(answer.text))
+        return TextDraft("", str(answer.error)) if isinstance(answer, Failure) else TextDraft(unfenced(answer.text))
 
 
 def reflection(parent: Candidate, component: str, evidence: Sequence[Evidence], max_characters: int) -> str:

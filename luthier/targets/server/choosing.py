@@ -11,7 +11,7 @@ from luthier.target import Attempt, Completion, Message, Request, Usage
 from luthier.targets.server.dialect import Dialect
 from luthier.targets.support.attempts import GaveUpError
 from luthier.targets.support.generation import Generator
-from luthier.targets.support.scoring import Scorer
+from luthier.targets.support.scoring import ChoiceScorer
 
 _INSTRUCTION = "Answer with exactly one of these and nothing else: "
 _MARKS = " \t\r\n\"'`*_.,:;!?()[]"
@@ -29,7 +29,7 @@ class Chooser:
         generator, scorer, dialect: How to ask, score and write.
     """
 
-    def __init__(self, generator: Generator, scorer: Scorer, dialect: Dialect) -> None:
+    def __init__(self, generator: Generator, scorer: ChoiceScorer, dialect: Dialect) -> None:
         self._generator, self._scorer, self._dialect = generator, scorer, dialect
         self._lock = threading.Lock()
         self._scores: bool | None = None

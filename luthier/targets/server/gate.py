@@ -93,7 +93,7 @@ class Gate:
             self._in_a_row, self._answers = 0, 0
 
     def gave_up(self, error: TargetError, kind: str, status: int = 0) -> None:
-        """A request got no answer; `kind` as in `luthier.targets.support.attempts.Kind`."""
+        """A request got no answer; `kind` as in `luthier.targets.support.attempts.FaultKind`."""
         with self._state:
             # A server that took the key before speaks of this request alone.
             if kind == "denied" and not (status == 403 and self._answers):

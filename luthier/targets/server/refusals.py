@@ -10,7 +10,7 @@ from typing import Any
 
 from luthier.target import Usage
 from luthier.targets.server.redaction import Redactor
-from luthier.targets.support.attempts import AttemptError, Kind
+from luthier.targets.support.attempts import AttemptError, FaultKind
 
 _TOLD = 300
 _BUSY = frozenset({408, 409, 425, 429})
@@ -110,7 +110,7 @@ def smaller_room(text: str, sent: int, least: int = 1) -> int:
     return room if room >= least else 0
 
 
-def _kind(status: int, message: str, words: str, param: object) -> tuple[Kind, str]:
+def _kind(status: int, message: str, words: str, param: object) -> tuple[FaultKind, str]:
     if status == 429 and "insufficient_quota" in words:
         return "denied", ""
     if status in _BUSY:

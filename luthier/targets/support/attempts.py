@@ -20,7 +20,7 @@ LONGEST_WAIT_SECONDS = 60.0
 Ask = Callable[[Callable[[], str], Any, str], tuple[Any, tuple[Attempt, ...]]]
 """`attempt` with the policy and the gate of one server: takes send, read and seed."""
 
-Kind = Literal["fault", "down", "refused", "denied", "too_long", "parameter"]
+FaultKind = Literal["fault", "down", "refused", "denied", "too_long", "parameter"]
 """What went wrong with a try.
 
 fault: The machine gave an error or something that is no answer.
@@ -58,7 +58,7 @@ class AttemptError(Exception):
 
     Args:
         text: What happened, without secrets.
-        kind: See `Kind`.
+        kind: See `FaultKind`.
         retry: Whether another try may help.
         usage: What the try cost as far as the server said.
         wait_seconds: What the server asked us to wait, 0 when it did not.
@@ -71,7 +71,7 @@ class AttemptError(Exception):
         self,
         text: str,
         *,
-        kind: Kind = "fault",
+        kind: FaultKind = "fault",
         retry: bool,
         usage: Usage,
         wait_seconds: float = 0.0,

@@ -1,4 +1,4 @@
-"""`Scorer`: log-probabilities of texts after a prompt, as servers with `echo` give them."""
+"""`ChoiceScorer`: log-probabilities of texts after a prompt, as servers with `echo` give them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from luthier.targets.support.attempts import Ask, AttemptError
 from luthier.targets.support.batching import chat_rows
 
 
-class Scorer:
+class ChoiceScorer:
     """Scores one choice at a time. Threads may use it at once.
 
     Args:

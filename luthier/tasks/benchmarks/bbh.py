@@ -9,7 +9,7 @@ from luthier.question import Question, Split
 from luthier.tasks.answers import readings
 from luthier.tasks.benchmarks.benchmark import Benchmark
 from luthier.tasks.benchmarks.options import chosen, permute, render, split_options
-from luthier.tasks.benchmarks.sources import Form, Record
+from luthier.tasks.benchmarks.sources import Form, SourceRow
 from luthier.tasks.scoring import plain, same_text, undressed
 
 _LETTER = re.compile(r"\(([A-Z])\)")
@@ -28,10 +28,10 @@ class BigBenchHard(Benchmark):
     form = Form("bbh", (".json", ".jsonl", ".parquet"))
     example = "lukaemon/bbh:navigate"
 
-    def content(self, record: Record) -> str:
+    def content(self, record: SourceRow) -> str:
         return record.text("input", "question")
 
-    def question(self, record: Record, split: Split) -> Question:
+    def question(self, record: SourceRow, split: Split) -> Question:
         text, target = record.text("input", "question").strip(), record.text("target", "answer").strip()
         family = str(record.row.get("task") or record.group)
         stem, options = split_options(text)

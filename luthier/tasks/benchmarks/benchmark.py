@@ -13,7 +13,7 @@ from luthier.question import SPLITS, Question, Split
 from luthier.task import Score, validate
 from luthier.tasks.answers import readable
 from luthier.tasks.benchmarks.recognition import published_forms
-from luthier.tasks.benchmarks.sources import Form, Record, read_records
+from luthier.tasks.benchmarks.sources import Form, SourceRow, read_records
 from luthier.tasks.copies import Row, merge
 from luthier.tasks.scoring import judge
 from luthier.tasks.splits import assign
@@ -102,7 +102,7 @@ class Benchmark(ABC):
         """Whether a readable text answers a question. Never raises for any text."""
 
     @abstractmethod
-    def content(self, record: Record) -> str:
+    def content(self, record: SourceRow) -> str:
         """What identifies a row when splits are assigned and copies are found.
 
         Raises:
@@ -110,18 +110,18 @@ class Benchmark(ABC):
         """
 
     @abstractmethod
-    def question(self, record: Record, split: Split) -> Question:
+    def question(self, record: SourceRow, split: Split) -> Question:
         """The question of one row.
 
         Raises:
             InputError: a field is missing or wrong; file, line and field are named.
         """
 
-    def keep(self, record: Record) -> bool:
+    def keep(self, record: SourceRow) -> bool:
         """Whether a row can be asked; rows that are published without an answer cannot."""
         return True
 
-    def records(self) -> Iterable[Record]:
+    def records(self) -> Iterable[SourceRow]:
         """The rows of the source."""
         return read_records(self.source, self.form)
 
@@ -161,14 +161,14 @@ class Benchmark(ABC):
             pools[question.split].append(question)
         return pools
 
-    def _check_form(self, record: Record) -> None:
+    def _check_form(self, record: SourceRow) -> None:
         forms = published_forms(record.row)
         if forms and self.form.name not in forms:
             raise record.error(
                 f"a row of the benchmark {forms[0]}, not of {self.name}", f"choose task {forms[0]}, or another source"
             )
 
-    def _check_reference(self, record: Record, question: Question) -> None:
+    def _check_reference(self, record: SourceRow, question: Question) -> None:
         if self.form.short_answers and (
             len(question.reference) > _LONGEST_REFERENCE or "\n" in question.reference or "####" in question.reference
         ):

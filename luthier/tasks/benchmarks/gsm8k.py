@@ -5,7 +5,7 @@ from __future__ import annotations
 from luthier.question import Question, Split
 from luthier.tasks.answers import readings
 from luthier.tasks.benchmarks.benchmark import Benchmark
-from luthier.tasks.benchmarks.sources import Form, Record
+from luthier.tasks.benchmarks.sources import Form, SourceRow
 from luthier.tasks.quantities import quantity
 from luthier.tasks.scoring import TOLERANCE, number
 
@@ -23,10 +23,10 @@ class Gsm8k(Benchmark):
     form = Form("gsm8k", (".jsonl", ".parquet"), hub_config="main")
     example = "openai/gsm8k"
 
-    def content(self, record: Record) -> str:
+    def content(self, record: SourceRow) -> str:
         return record.text("question")
 
-    def question(self, record: Record, split: Split) -> Question:
+    def question(self, record: SourceRow, split: Split) -> Question:
         solution = record.text("answer")
         reference = solution.rsplit("####", 1)[-1].strip().replace(",", "")
         if "####" not in solution or number(reference) is None:

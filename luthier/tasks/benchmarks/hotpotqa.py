@@ -12,7 +12,7 @@ from luthier.question import Question, Split
 from luthier.task import Score
 from luthier.tasks.answers import readings
 from luthier.tasks.benchmarks.benchmark import Benchmark
-from luthier.tasks.benchmarks.sources import Form, Record
+from luthier.tasks.benchmarks.sources import Form, SourceRow
 
 _CLOSED = ("yes", "no", "noanswer")
 
@@ -37,13 +37,13 @@ class HotpotQa(Benchmark):
         super().__init__(source)
         self.context = context
 
-    def keep(self, record: Record) -> bool:
+    def keep(self, record: SourceRow) -> bool:
         return not (record.split == "test" and not record.row.get("answer"))
 
-    def content(self, record: Record) -> str:
+    def content(self, record: SourceRow) -> str:
         return record.text("question")
 
-    def question(self, record: Record, split: Split) -> Question:
+    def question(self, record: SourceRow, split: Split) -> Question:
         text = record.text("question").strip()
         paragraphs = _paragraphs(record) if self.context else []
         if paragraphs:
@@ -89,7 +89,7 @@ def word_f1(stated: list[str], wanted: list[str]) -> float:
     return 2 * common / (len(stated) + len(wanted)) if common else 0.0
 
 
-def _paragraphs(record: Record) -> list[str]:
+def _paragraphs(record: SourceRow) -> list[str]:
     """One line "title: sentences" a paragraph, from the publisher's pairs or the hub's two columns."""
     context: Any = record.row.get("context")
     if not context:

@@ -15,7 +15,7 @@ from luthier.sandboxes import open_sandbox
 from luthier.sandboxes.support.judge import judge_function
 from luthier.task import Score
 from luthier.tasks.benchmarks.benchmark import Benchmark
-from luthier.tasks.benchmarks.sources import Form, Record
+from luthier.tasks.benchmarks.sources import Form, SourceRow
 
 _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 _INDENT = "    "
@@ -60,11 +60,11 @@ class HumanEval(Benchmark):
         self._sandbox = sandbox
         self._limits = limits or SandboxLimits()
 
-    def content(self, record: Record) -> str:
+    def content(self, record: SourceRow) -> str:
         """See `Benchmark.content`."""
         return record.text("prompt")
 
-    def question(self, record: Record, split: Split) -> Question:
+    def question(self, record: SourceRow, split: Split) -> Question:
         """See `Benchmark.question`."""
         return Question.make(
             task=self.name,

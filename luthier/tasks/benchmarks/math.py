@@ -5,7 +5,7 @@ from __future__ import annotations
 from luthier.question import Question, Split
 from luthier.tasks.answers import readings
 from luthier.tasks.benchmarks.benchmark import Benchmark
-from luthier.tasks.benchmarks.sources import Form, Record
+from luthier.tasks.benchmarks.sources import Form, SourceRow
 from luthier.tasks.latex import boxed, normal_form, same_math
 
 
@@ -21,10 +21,10 @@ class Math(Benchmark):
     form = Form("math", (".json", ".jsonl", ".parquet"))
     example = "HuggingFaceH4/MATH-500"
 
-    def content(self, record: Record) -> str:
+    def content(self, record: SourceRow) -> str:
         return record.text("problem", "question")
 
-    def question(self, record: Record, split: Split) -> Question:
+    def question(self, record: SourceRow, split: Split) -> Question:
         row = record.row
         given = row.get("answer")
         stated = given if isinstance(given, str) and given.strip() else ""

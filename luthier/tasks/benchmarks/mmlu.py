@@ -9,7 +9,7 @@ from luthier.question import Question, Split
 from luthier.tasks.answers import readings
 from luthier.tasks.benchmarks.benchmark import Benchmark
 from luthier.tasks.benchmarks.options import chosen, permute, render
-from luthier.tasks.benchmarks.sources import Form, Record
+from luthier.tasks.benchmarks.sources import Form, SourceRow
 from luthier.tasks.splits import named_split
 
 
@@ -36,11 +36,11 @@ class Mmlu(Benchmark):
     )
     example = "cais/mmlu"
 
-    def content(self, record: Record) -> str:
+    def content(self, record: SourceRow) -> str:
         # The options are part of it: MMLU repeats stems such as "Which of these is true?".
         return "\n".join((record.text("question").strip(), *sorted(_options(record))))
 
-    def question(self, record: Record, split: Split) -> Question:
+    def question(self, record: SourceRow, split: Split) -> Question:
         options = _options(record)
         published = _answer_place(record, len(options))
         permutation = permute(options, self.content(record))
@@ -59,7 +59,7 @@ class Mmlu(Benchmark):
         return chosen(readings(text), question.reference, question.metadata["choices"])
 
 
-def _options(record: Record) -> tuple[str, ...]:
+def _options(record: SourceRow) -> tuple[str, ...]:
     if "choices" not in record.row:
         return tuple(record.text(letter).strip() for letter in "ABCD")
     choices = record.row["choices"]
@@ -68,7 +68,7 @@ def _options(record: Record) -> tuple[str, ...]:
     return tuple(text.strip() for text in choices)
 
 
-def _answer_place(record: Record, count: int) -> int:
+def _answer_place(record: SourceRow, count: int) -> int:
     answer = record.row.get("answer")
     if isinstance(answer, str) and len(answer.strip()) == 1 and answer.strip().upper() in ascii_uppercase[:count]:
         return ascii_uppercase.index(answer.strip().upper())

@@ -23,7 +23,7 @@ _DATA_SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".gz")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SourceRow:
     """One row as the source has it.
 
     Attributes:
@@ -77,7 +77,7 @@ class Form:
     short_answers: bool = True
 
 
-def read_records(source: str, form: Form) -> list[Record]:
+def read_records(source: str, form: Form) -> list[SourceRow]:
     """Every row of a local file or folder, or of a hub data set ("owner/name" or "owner/name:config").
 
     Raises:
@@ -90,12 +90,12 @@ def read_records(source: str, form: Form) -> list[Record]:
         raise InputError(
             "no such file or folder", where=source, fix="correct the path, or give a hub id such as owner/name"
         )
-    records: list[Record] = []
+    records: list[SourceRow] = []
     for file in [path] if path.is_file() else _files(path, form):
         relative = file.name if path.is_file() else file.relative_to(path).as_posix()
         split = form.split_of(relative) or _exact_split(path if path.is_dir() else path.parent, form)
         group = _group(relative, form)
-        records += [Record(where, group, row, split) for where, row in _rows(file, form)]
+        records += [SourceRow(where, group, row, split) for where, row in _rows(file, form)]
     if not records:
         raise InputError("no rows", where=source, fix="restore the file; it should hold at least one row")
     return records
@@ -213,7 +213,7 @@ def _parquet(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield f"{file}, row {number}", row
 
 
-def read_hub(source: str, form: Form) -> list[Record]:
+def read_hub(source: str, form: Form) -> list[SourceRow]:
     """Every row of a data set that `datasets` can load: "owner/name" or "owner/name:config".
 
     Raises:
@@ -236,7 +236,7 @@ def read_hub(source: str, form: Form) -> list[Record]:
             fix="check the id, its configuration (owner/name:config) and the network, or give a local file or folder",
         ) from error
     records = [
-        Record(f"{source}, split {name}, row {number}", config, row, form.split_of(name))
+        SourceRow(f"{source}, split {name}, row {number}", config, row, form.split_of(name))
         for name in sorted(loaded)
         for number, row in enumerate(loaded[name], start=1)
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from luthier.question import Question, Split
 from luthier.tasks.answers import readings
 from luthier.tasks.benchmarks.benchmark import Benchmark
-from luthier.tasks.benchmarks.sources import Form, Record, read_records
+from luthier.tasks.benchmarks.sources import Form, SourceRow, read_records
 from luthier.tasks.scoring import plain
 
 _LABELS = ("negative", "positive")
@@ -32,20 +32,20 @@ class Sst2(Benchmark):
     form = Form("sst2", (".tsv", ".jsonl", ".parquet"), columns=("sentence", "label"))
     example = "stanfordnlp/sst2"
 
-    def records(self) -> Iterable[Record]:
+    def records(self) -> Iterable[SourceRow]:
         records = read_records(self.source, self.form)
         shared_test = Path(self.source).parent / "test.tsv"
         if Path(self.source).is_dir() and not any(r.split == "test" for r in records) and shared_test.is_file():
             records += read_records(str(shared_test), self.form)
         return records
 
-    def keep(self, record: Record) -> bool:
+    def keep(self, record: SourceRow) -> bool:
         return record.row.get("label") not in (-1, "-1")
 
-    def content(self, record: Record) -> str:
+    def content(self, record: SourceRow) -> str:
         return record.text("sentence", "text")
 
-    def question(self, record: Record, split: Split) -> Question:
+    def question(self, record: SourceRow, split: Split) -> Question:
         label = record.row.get("label")
         if str(label) not in ("0", "1"):
             raise record.error(f"field label: {label!r} is not 0 or 1", "write 0 for negative, 1 for positive")

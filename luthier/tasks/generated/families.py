@@ -15,7 +15,7 @@ from luthier.tasks.generated import gym_families
 from luthier.tasks.generated.programs import program
 from luthier.tasks.question_draft import Draft, worded
 
-Kind = Literal["one_step", "two_step", "three_step", "no_tool", "unshown"]
+FamilyKind = Literal["one_step", "two_step", "three_step", "no_tool", "unshown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Family:
         labels: The possible answers of a closed family, which the suite balances; () for an open one.
     """
 
-    kind: Kind
+    kind: FamilyKind
     draft: Callable[[int], Draft | None]
     labels: tuple[str, ...] = ()
 

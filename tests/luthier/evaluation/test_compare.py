@@ -8,19 +8,19 @@ import pytest
 
 from luthier.errors import InputError
 from luthier.evaluation.compare import compare
-from luthier.evaluation.method_run import Allowance, Contender, Point, Spend, Trial
+from luthier.evaluation.method_run import MethodRun, Point, Spend, TestResult, TotalBudget
 from luthier.execution import Execution
 from luthier.ledger.budget import Amount, Price
 from luthier.target import Usage
 
-BUDGET = Allowance("small", "tokens", 1000)
+BUDGET = TotalBudget("small", "tokens", 1000)
 FAMILIES = {"a": "x", "b": "x", "c": "x", "d": "y"}
 
 
 def run(method, kind, seed, scores, *, spent=0, generator=0, target=10, held_out=(), **changes):
     """Scores of the questions a, b, c, d; every use costs the same."""
     trials = tuple(
-        Trial(
+        TestResult(
             question,
             family,
             family in held_out,
@@ -49,7 +49,7 @@ def run(method, kind, seed, scores, *, spent=0, generator=0, target=10, held_out
         "curve": (),
         "trials": trials,
     }
-    return Contender(**(values | changes))
+    return MethodRun(**(values | changes))
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_tasks_are_pooled_and_weighted_equally(runs):
 
 
 def test_budgets_make_groups_and_fixed_contenders_stand_in_each(runs):
-    larger = [replace(item, budget=Allowance("large", "tokens", 5000)) for item in runs[:4]]
+    larger = [replace(item, budget=TotalBudget("large", "tokens", 5000)) for item in runs[:4]]
     groups = compare([*runs, *larger], "f").groups
     assert [(group.budget_name, len(group.standings)) for group in groups] == [("large", 3), ("small", 3)]
 
@@ -212,9 +212,9 @@ def test_unequal_or_unknown_things_are_refused_by_name(runs):
         "field home: 'other' differs": broken(runs, 2, home="other"),
         "field budget: no limit": broken(runs, 2, budget=None),
         "field budget: spent 700 of 600 tokens": [
-            replace(item, budget=Allowance("small", "tokens", 600)) if item.budget else item for item in runs
+            replace(item, budget=TotalBudget("small", "tokens", 600)) if item.budget else item for item in runs
         ],
-        "field budget: Allowance.* differs": broken(runs, 2, budget=Allowance("small", "tokens", 999)),
+        "field budget: TotalBudget.* differs": broken(runs, 2, budget=TotalBudget("small", "tokens", 999)),
         "method s has no run with budget 'small' and seed 2": runs[:3] + runs[4:],
         "field spent: nothing before use": broken(runs, 2, spent=()),
         "the machine failed on 1 questions": broken(runs, 2, trials=lost(runs[2])),
@@ -228,7 +228,7 @@ def test_unequal_or_unknown_things_are_refused_by_name(runs):
 
 def test_another_budget_name_is_another_budget(runs):
     with pytest.raises(InputError, match="method l has no run with budget 'other' and seed 1"):
-        compare(broken(runs, 2, budget=Allowance("other", "tokens", 1000)), "f")
+        compare(broken(runs, 2, budget=TotalBudget("other", "tokens", 1000)), "f")
 
 
 def test_a_missing_baseline_or_price_is_refused(runs):

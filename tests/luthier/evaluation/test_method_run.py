@@ -9,11 +9,11 @@ import pytest
 
 from luthier.errors import InputError
 from luthier.evaluation.method_run import (
-    Allowance,
-    Contender,
+    MethodRun,
     Point,
     Spend,
-    Trial,
+    TestResult,
+    TotalBudget,
     measure,
     read_contenders,
     spends,
@@ -32,7 +32,7 @@ def contender():
         "q1", "h", "graph", "own", 3, "ok", "4", 1.0, "Correct.", trace=(step,), usage=Usage(1, 8, 2, 0.5)
     )
     amount = Amount(1, 2, 30, 4, None, 7)
-    return Contender(
+    return MethodRun(
         method="m",
         label="M",
         kind="learned",
@@ -40,13 +40,13 @@ def contender():
         target="own",
         home="own",
         seed=3,
-        budget=Allowance("small", "tokens", 100),
+        budget=TotalBudget("small", "tokens", 100),
         trained="weights",
         frozen="target",
         scope="all",
         spent=(Spend("train", "generator", amount, Amount()), Spend("test", "target", amount, amount)),
         curve=(Point(amount, 0.5, "sft", "test"),),
-        trials=(Trial("q1", "f", True, "answer = copy(question)", Usage(1, 5, 1, 0.25), execution),),
+        trials=(TestResult("q1", "f", True, "answer = copy(question)", Usage(1, 5, 1, 0.25), execution),),
         target_price=Price(1.0, 2.0),
     )
 
@@ -78,7 +78,7 @@ def test_only_what_is_paid_before_use_is_in_the_budget(contender):
     assert measure(contender.before_use, "seconds") is None
     assert measure(contender.before_use, "price") == 7e-12
     assert contender.budget.used(contender.before_use) == 34
-    assert Allowance("calls", "calls", 5).used(contender.before_use) == 2
+    assert TotalBudget("calls", "calls", 5).used(contender.before_use) == 2
 
 
 def test_a_use_costs_generator_and_target(contender):
@@ -120,7 +120,7 @@ def test_a_token_of_an_update_pass_counts_three_times_in_tokens_alone(contender)
     assert trained.spent_before_use("tokens") == 34 + 3 * 120
     assert trained.spent_before_use("price") == 16e-12
     assert trained.budget.used(trained.before_use, trained.trained_before_use) == 394
-    assert Allowance("reads", "prompt_tokens", 200).used(trained.before_use, trained.trained_before_use) == 130
+    assert TotalBudget("reads", "prompt_tokens", 200).used(trained.before_use, trained.trained_before_use) == 130
     assert measure(Amount(prompt_tokens=10), "tokens", Amount(prompt_tokens=4)) == 18
 
 
@@ -132,4 +132,4 @@ def test_wrong_fields_are_refused(contender):
     with pytest.raises(InputError, match="question q1 stands there twice"):
         replace(contender, trials=contender.trials * 2)
     with pytest.raises(InputError, match=r"field budget\.unit: 'euro' is unknown"):
-        Allowance("small", "euro", 1)
+        TotalBudget("small", "euro", 1)

@@ -11,7 +11,7 @@ from luthier.ledger.ledger import Ledger
 from luthier.ledger.meter import Meter
 from luthier.ledger.store import Store
 from luthier.question import Question
-from luthier.search.contracts import Draft, Scope
+from luthier.search.contracts import Scope, TextDraft
 from luthier.search.evaluator import Executed
 from luthier.search.log import SearchLog
 from luthier.search.programs import ProgramBinding
@@ -77,8 +77,8 @@ class OneHalf:
     def propose(self, parent, component, evidence, *, rng, purpose):
         other = {"left": "right", "right": "left"}[component]
         if parent.text(other) != BINDING.candidate().text(other):
-            return Draft(f"noise {purpose}")
-        return Draft({"left": "Left. alpha", "right": "Right. beta"}[component] + f" {purpose}")
+            return TextDraft(f"noise {purpose}")
+        return TextDraft({"left": "Left. alpha", "right": "Right. beta"}[component] + f" {purpose}")
 
 
 def forked(request: Request) -> str:
@@ -100,11 +100,11 @@ class Fork:
     def propose(self, parent, component, evidence, *, rng, purpose):
         text = parent.text(component)
         if "trap" in text:
-            return Draft(f"trap {purpose}")
+            return TextDraft(f"trap {purpose}")
         if "detour" in text:
-            return Draft(f"detour home {purpose}")
+            return TextDraft(f"detour home {purpose}")
         sees = any("kind 0" in value for item in evidence for _, value in item.inputs)
-        return Draft(f"{'trap' if sees else 'detour'} {purpose}")
+        return TextDraft(f"{'trap' if sees else 'detour'} {purpose}")
 
 
 class Bench:

@@ -12,7 +12,7 @@ from luthier.ledger.budget import Budget
 from luthier.methods import gepa as method
 from luthier.methods.gepa import GepaParams, GepaSearch, build
 from luthier.search.candidate import Candidate
-from luthier.search.contracts import Draft
+from luthier.search.contracts import TextDraft
 from luthier.search.parts import Parts
 from luthier.search.proposers.grammar import GrammarProposer
 from luthier.search.reflective import Reflective
@@ -96,7 +96,7 @@ def test_proposers_read_the_module_s_own_calls(bench):
 
         def propose(self, parent, component, evidence, *, rng, purpose):
             seen.append((component, evidence))
-            return Draft(f"{purpose}")
+            return TextDraft(f"{purpose}")
 
     bench.search(made(Reader(), iterations=2))
     by_component = dict(seen)
@@ -217,7 +217,7 @@ def test_a_larger_budget_goes_on_where_the_smaller_one_stopped(benches):
 
 @pytest.mark.parametrize(
     ("draft", "outcome"),
-    [(Draft(""), "empty"), (Draft("Left."), "repeated"), (Draft("word " * 500), "too-long")],
+    [(TextDraft(""), "empty"), (TextDraft("Left."), "repeated"), (TextDraft("word " * 500), "too-long")],
     ids=["empty", "repeated", "too long"],
 )
 @pytest.mark.parametrize("engine", ["gepa", "own"])
@@ -258,7 +258,7 @@ def test_a_proposer_that_fails_ends_the_search(bench):
         name = "silent"
 
         def propose(self, parent, component, evidence, *, rng, purpose):
-            return Draft("", "no answer")
+            return TextDraft("", "no answer")
 
     with pytest.raises(TargetError, match="failed the proposer, calls without an answer: 1, the last one: no answer"):
         bench.search(GepaSearch(Silent()), LIMIT)

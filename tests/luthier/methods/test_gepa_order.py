@@ -13,7 +13,7 @@ from pathlib import Path
 from luthier.harnesses.prompt import PromptHarness
 from luthier.methods.gepa import GepaSearch
 from luthier.search.candidate import Candidate
-from luthier.search.contracts import Draft
+from luthier.search.contracts import TextDraft
 from luthier.search.selectors import NotWorse
 from luthier.target import Request
 from luthier.targets.scripted import prompt_text
@@ -25,7 +25,7 @@ class Dice:
     name: str = "dice"
 
     def propose(self, parent, component, evidence, *, rng, purpose):
-        return Draft(f"{component} {rng.random():.6f}")
+        return TextDraft(f"{component} {rng.random():.6f}")
 
 
 def lottery(folder: Path) -> str:

@@ -31,7 +31,7 @@ from luthier.target import Message, Usage
 from luthier.targets.scripted import Fault, ScriptedTarget
 from luthier.tasks.generated.mixed import MixedSuite
 from luthier.teaching.filters import filter_candidates
-from luthier.teaching.rows import Candidate
+from luthier.teaching.rows import TeacherCandidate
 from luthier.teaching.tries import confirm, vary
 from luthier.tools.registry import TOOLS
 from luthier.training.policy_gradient import share_of_flat_groups
@@ -57,10 +57,10 @@ def tried(asked: Question, harness, outcome: str = "ok", answer: str = "pear", *
         asked.id, harness.digest, "graph", "t", 0, outcome, answer if outcome == "ok" else "", score,
         trace=trace[:steps], usage=Usage(1, tokens, 0),
     )  # fmt: skip
-    return Candidate(asked, harness, source, row)
+    return TeacherCandidate(asked, harness, source, row)
 
 
-def kept(candidates: Sequence[Candidate], rows_per_question: int = 1):
+def kept(candidates: Sequence[TeacherCandidate], rows_per_question: int = 1):
     return filter_candidates(candidates, SCORE, LIMITS, rows_per_question, prompt=generator_prompt)
 
 

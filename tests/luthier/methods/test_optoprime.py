@@ -18,7 +18,7 @@ from luthier.methods import METHODS
 from luthier.methods.optoprime import CARD, OptoprimeParams, build
 from luthier.methods.optoprime.report_graph import ReportCredit
 from luthier.methods.textgrad.backward import BackwardCredit
-from luthier.search.contracts import Draft
+from luthier.search.contracts import TextDraft
 from luthier.search.credit import OutcomeCredit
 from luthier.search.proposers.grammar import GrammarProposer
 from luthier.search.proposers.llm_proposer import ModelProposer
@@ -166,7 +166,7 @@ def test_a_failure_of_one_component_fails_the_whole_proposal(lines) -> None:
         name = "half"
 
         def propose(self, parent, component, evidence, *, rng, purpose):
-            return Draft("", "broken") if component == "phrase" else Draft(f"{component} {purpose}")
+            return TextDraft("", "broken") if component == "phrase" else TextDraft(f"{component} {purpose}")
 
     line = lines("a")
     with pytest.raises(TargetError, match="broken"):

@@ -18,7 +18,7 @@ from luthier.methods import METHODS
 from luthier.methods.textgrad import CARD, TextgradParams, build
 from luthier.methods.textgrad.backward import BackwardCredit
 from luthier.search.candidate import Candidate
-from luthier.search.contracts import Draft
+from luthier.search.contracts import TextDraft
 from luthier.search.credit import OutcomeCredit
 from luthier.search.programs import ProgramBinding
 from luthier.search.proposers.grammar import GrammarProposer
@@ -114,7 +114,7 @@ class Spoiler:
     name = "spoiler"
 
     def propose(self, parent, component, evidence, *, rng, purpose):
-        return Draft(f"{component}. Spoilt by {purpose}.")
+        return TextDraft(f"{component}. Spoilt by {purpose}.")
 
 
 @pytest.mark.parametrize(("acceptance", "decided"), [("validation", "rejected"), ("always", "accepted")])

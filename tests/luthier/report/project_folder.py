@@ -38,7 +38,7 @@ from luthier.target import Usage
 from luthier.targets.scripted import ScriptedTarget, prompt_text
 from luthier.task import Score
 from luthier.teaching.filters import filter_candidates
-from luthier.teaching.rows import Candidate
+from luthier.teaching.rows import TeacherCandidate
 from luthier.training.bill import LedgerBill
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -223,7 +223,7 @@ def teach(runner, root, train_questions, pool) -> set[str]:
     pairs = [(q, mas_architect.as_harness(SOLVERS[q.family]), "variation") for q in shown]
     pairs += [(q, item.harness, f"pool:{item.name}") for q in shown for item in pool]
     executions = runner.run("teach", "data", "train")([Job(h, q, runner.seed) for q, h, _ in pairs])
-    candidates = [Candidate(q, h, source, e) for (q, h, source), e in zip(pairs, executions, strict=True)]
+    candidates = [TeacherCandidate(q, h, source, e) for (q, h, source), e in zip(pairs, executions, strict=True)]
     limits = StageContext("teach", METHOD, params=runner.params).limits
     rows, log = filter_candidates(candidates, score, limits, 1, prompt=mas_architect.generator_prompt)
     write_json(root / f"data/teach/{METHOD}/log.json", asdict(log))

@@ -2,7 +2,7 @@
 
 import random
 
-from luthier.evaluation.method_run import Allowance, Contender, Point, Spend, Trial
+from luthier.evaluation.method_run import MethodRun, Point, Spend, TestResult, TotalBudget
 from luthier.execution import Execution, Step
 from luthier.ledger.budget import Amount
 from luthier.question import Question
@@ -64,8 +64,8 @@ def run(method, seed, budget, task, asked, target):
         held_out = kind == "learned" and question.family in HELD_OUT
         chance = skill * (0.7 + 0.3 * share) + easy - (0.18 if held_out else 0) - (0.1 if target == SECOND else 0)
         trials.append(trial(question, rng, rng.random() < chance, kind, held_out, generator, used, target, seed, place))
-    allowance = Allowance(*(budget[0], "tokens", budget[1])) if kind != "fixed" else None
-    return Contender(
+    allowance = TotalBudget(*(budget[0], "tokens", budget[1])) if kind != "fixed" else None
+    return MethodRun(
         method=key,
         label=label,
         kind=kind,
@@ -142,4 +142,4 @@ def trial(question, rng, right, kind, held_out, generator, used, target, seed, p
         usage,
     )
     written = Usage(1, generator - 20, 20, 0.01) if generator else Usage()
-    return Trial(question.id, question.family, held_out, harness, written, execution)
+    return TestResult(question.id, question.family, held_out, harness, written, execution)

@@ -5,7 +5,7 @@ import pytest
 from luthier.errors import InputError
 from luthier.ledger.budget import Amount
 from luthier.search.candidate import Candidate, Demonstration
-from luthier.search.contracts import LogRow, Result, Scope
+from luthier.search.contracts import LogRow, Scope, SearchResult
 
 SHOT = Demonstration("q1", (("question", "1+1"), ("hint", "add")), "2", "bootstrapped")
 OTHER = Demonstration("q2", (("question", "2+2"),), "4", "labelled")
@@ -41,7 +41,7 @@ def test_the_curve_holds_each_improvement():
         return LogRow(step, "evaluate", "c", "p", "", {}, best, "c", Amount(rollouts=rollouts, picodollars=None))
 
     rows = (row(0, None, 0), row(1, 0.2, 8), row(2, 0.2, 11), row(3, 0.5, 22))
-    result = Result(START, 0.5, "finished", {}, rows)
+    result = SearchResult(START, 0.5, "finished", {}, rows)
     assert result.curve("rollouts") == [(8, 0.2), (22, 0.5)]
     assert result.curve("price") == [(None, 0.2), (None, 0.5)]
     assert LogRow.from_row(json.loads(json.dumps(rows[1].to_row()))) == rows[1]

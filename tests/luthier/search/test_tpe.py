@@ -104,7 +104,7 @@ def test_rollouts_equal_the_formula(toys, validation, trials):
     [(2, 6, 10), (1, 6, 9), (2, 12, 18), (4, 12, 28), (8, 12, 57), (8, 18, 66), (4, 18, 33), (2, 18, 27)],
 )
 def test_the_default_number_of_trials(variables, values, trials):
-    """Of the `auto` settings of dspy 3.4.1; its "20" for light, M = 2 with demonstrations is 4 variables of 6 values."""
+    """The `auto` of dspy 3.4.1; its "20" for light, M = 2 with demonstrations is 4 variables of 6 values."""
     assert default_trials(variables, values) == trials
 
 

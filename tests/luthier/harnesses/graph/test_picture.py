@@ -5,7 +5,7 @@ import re
 from xml.etree import ElementTree
 
 from luthier.harnesses.graph.harness import GraphHarness
-from luthier.harnesses.graph.layout import FINISH, START, Line, place
+from luthier.harnesses.graph.layout import FINISH, START, LayoutLine, place
 from luthier.harnesses.graph.picture import to_mermaid, to_svg
 from luthier.harnesses.pool.random_graph import random_graph
 
@@ -72,7 +72,14 @@ def test_mermaid_names_every_node_and_edge_and_escapes_guards() -> None:
 
 
 def test_layout_marks_loops_and_leads_long_lines_through_every_layer() -> None:
-    lines = [Line(START, 0, ""), Line(0, 1, ""), Line(1, 2, ""), Line(0, 2, ""), Line(2, 0, ""), Line(2, FINISH, "")]
+    lines = [
+        LayoutLine(START, 0, ""),
+        LayoutLine(0, 1, ""),
+        LayoutLine(1, 2, ""),
+        LayoutLine(0, 2, ""),
+        LayoutLine(2, 0, ""),
+        LayoutLine(2, FINISH, ""),
+    ]
     layout = place(lines, {START: 50.0, FINISH: 50.0, 0: 80.0, 1: 80.0, 2: 80.0})
     assert [line.back for line in layout.lines] == [False, False, False, False, True, False]
     assert len(layout.routes[3]) == 1

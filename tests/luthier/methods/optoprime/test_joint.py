@@ -8,7 +8,7 @@ import pytest
 
 from luthier.methods.optoprime.joint import EachOf, read_texts
 from luthier.search.candidate import Candidate
-from luthier.search.contracts import Draft, Evidence
+from luthier.search.contracts import Evidence, TextDraft
 
 NAMES = ("find", "say")
 PARENT = Candidate.make({"find": "Find.", "say": "Say."})
@@ -51,7 +51,9 @@ class Writer:
         self.fails = fails
 
     def propose(self, parent, component, evidence, *, rng, purpose):
-        return Draft("", "broken") if component == self.fails else Draft(f"{component} {purpose} {len(evidence)}")
+        return (
+            TextDraft("", "broken") if component == self.fails else TextDraft(f"{component} {purpose} {len(evidence)}")
+        )
 
 
 def joint(writer: Writer, evidence):

@@ -10,7 +10,7 @@ import pytest
 from luthier.execution import Execution
 from luthier.harnesses.program.harness import ProgramHarness
 from luthier.methods.textgrad.backward import BackwardCredit
-from luthier.search.contracts import AskingCredit, Draft, Evaluation
+from luthier.search.contracts import AskingCredit, Evaluation, TextDraft
 from luthier.search.critics import Ask
 from luthier.search.programs import ProgramBinding
 from tests.luthier.search.program_runs import question, ran
@@ -46,10 +46,12 @@ class Echo:
     batches: list[int] = field(default_factory=list, repr=False)
     purposes: list[str] = field(default_factory=list, repr=False)
 
-    def criticise(self, asks: list[Ask], purposes: list[str]) -> list[Draft]:
+    def criticise(self, asks: list[Ask], purposes: list[str]) -> list[TextDraft]:
         self.batches.append(len(asks))
         self.purposes += purposes
-        return [Draft("" if self._key(ask) in self.spared else f"{self._key(ask)}({ask.criticism})") for ask in asks]
+        return [
+            TextDraft("" if self._key(ask) in self.spared else f"{self._key(ask)}({ask.criticism})") for ask in asks
+        ]
 
     def _key(self, ask: Ask) -> str:
         return f"{ask.call.runs}.{ask.edge.name if ask.edge else 'own'}"
@@ -143,7 +145,7 @@ def test_with_less_feedback_blame_chooses_modules_and_tells_no_more(evaluation: 
 def test_known_answers_are_taken_and_nobody_is_asked(evaluation: Evaluation) -> None:
     made = assign(Echo(), evaluation)
     critic = Echo()
-    known = [Draft(item.text, item.problem) for item in made.criticisms]
+    known = [TextDraft(item.text, item.problem) for item in made.criticisms]
     assert assign(critic, evaluation, known=known) == made
     assert critic.batches == []
 
@@ -151,8 +153,8 @@ def test_known_answers_are_taken_and_nobody_is_asked(evaluation: Evaluation) -> 
 def test_a_failed_answer_is_no_criticism_and_is_kept(evaluation: Evaluation) -> None:
     @dataclass
     class Failing(Echo):
-        def criticise(self, asks: list[Ask], purposes: list[str]) -> list[Draft]:
-            return [Draft("half a", "broken") if ask.edge else Draft("bad") for ask in asks]
+        def criticise(self, asks: list[Ask], purposes: list[str]) -> list[TextDraft]:
+            return [TextDraft("half a", "broken") if ask.edge else TextDraft("bad") for ask in asks]
 
     made = assign(Failing(), evaluation)
     assert sorted(made.evidence) == ["final"]

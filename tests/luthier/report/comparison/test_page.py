@@ -9,7 +9,7 @@ import pytest
 
 from luthier.evaluation.compare import compare
 from luthier.evaluation.method_run import use_label, use_scale
-from luthier.evaluation.results import Crossing, Pair
+from luthier.evaluation.results import BreakEvenPair, Pair
 from luthier.evaluation.statistics import BreakEven, Difference, Interval
 from luthier.report.comparison.charts import compact
 from luthier.report.comparison.data import LONGEST_VALUE
@@ -93,7 +93,7 @@ def test_verdicts(found, words):
 
 def crossing(found, low, high):
     gap = Interval((low + high) / 2, low, high, 10)
-    return Crossing(Pair("l", "s", Difference(gap, 1, 2), gap), found)
+    return BreakEvenPair(Pair("l", "s", Difference(gap, 1, 2), gap), found)
 
 
 def test_what_costs_less_and_scores_significantly_less_is_no_saving():

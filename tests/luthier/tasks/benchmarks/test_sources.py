@@ -13,7 +13,7 @@ import pytest
 
 from luthier.errors import InputError
 from luthier.question import Split
-from luthier.tasks.benchmarks.sources import Form, Record, read_records
+from luthier.tasks.benchmarks.sources import Form, SourceRow, read_records
 from luthier.tasks.splits import assign, content_split, named_split
 
 FORM = Form("", (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz"), columns=("a", "b"))
@@ -96,7 +96,7 @@ def test_a_missing_path_and_an_empty_folder_are_named(tmp_path: Path) -> None:
 
 
 def test_fields_are_checked_by_name() -> None:
-    record = Record("f:3", "g", {"a": " ", "b": 4, "c": "text"})
+    record = SourceRow("f:3", "g", {"a": " ", "b": 4, "c": "text"})
     assert record.text("absent", "c") == "text"
     for name, message in (("a", "f:3: field a: ' ' is not a text or is empty"), ("b", "field b: 4")):
         with pytest.raises(InputError, match=message):

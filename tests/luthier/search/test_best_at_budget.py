@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from luthier.ledger.budget import Amount
+from luthier.search.best_at_budget import best_at_budget
 from luthier.search.candidate import Candidate
 from luthier.search.contracts import LogRow
-from luthier.search.standing import stand_at
 
 START, BETTER, BEST = (Candidate.make({"prompt": text}) for text in ("Answer.", "Answer well.", "Answer best."))
 VALIDATED = {item.digest: item for item in (START, BETTER, BEST)}
@@ -47,7 +47,7 @@ ROWS = [
     ],
 )
 def test_the_best_that_was_validated_within_the_budget_stands(budget, candidate, score, calls, steps, validations):
-    stand = stand_at(ROWS, VALIDATED, START, "calls", budget)
+    stand = best_at_budget(ROWS, VALIDATED, START, "calls", budget)
     assert (stand.budget, stand.candidate, stand.score) == (budget, candidate, score)
     assert (stand.spent.calls, stand.steps, stand.validations) == (calls, steps, validations)
 
@@ -56,16 +56,16 @@ def test_the_best_that_was_validated_within_the_budget_stands(budget, candidate,
     ("unit", "budget"), [("rollouts", 12), ("calls", 24), ("prompt_tokens", 240), ("price", 0.024)]
 )
 def test_every_unit_counts_its_own_numbers_and_the_limit_itself_is_within(unit, budget):
-    assert stand_at(ROWS, VALIDATED, START, unit, budget).candidate == BETTER
-    assert stand_at(ROWS, VALIDATED, START, unit, budget * 0.999).candidate == START
+    assert best_at_budget(ROWS, VALIDATED, START, unit, budget).candidate == BETTER
+    assert best_at_budget(ROWS, VALIDATED, START, unit, budget * 0.999).candidate == START
 
 
 def test_a_spend_that_nobody_knows_is_within_no_budget():
     rows = [LogRow(0, "evaluate", "", "", "", {"full": True}, 0.9, BEST.digest, Amount(calls=1, picodollars=None))]
-    stand = stand_at(rows, VALIDATED, START, "price", 1e9)
+    stand = best_at_budget(rows, VALIDATED, START, "price", 1e9)
     assert (stand.candidate, stand.score, stand.spent, stand.steps) == (START, None, Amount(), 0)
 
 
 def test_an_empty_log_leaves_the_start():
-    stand = stand_at([], {}, START, "calls", 5)
+    stand = best_at_budget([], {}, START, "calls", 5)
     assert (stand.candidate, stand.score, stand.spent, stand.steps, stand.validations) == (START, None, Amount(), 0, 0)

@@ -11,7 +11,7 @@ from luthier.search.contracts import LogRow
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class BestAtBudget:
     """The best candidate at a budget.
 
     Attributes:
@@ -29,9 +29,9 @@ class Stand:
     validations: int
 
 
-def stand_at(
+def best_at_budget(
     rows: Sequence[LogRow], validated: Mapping[str, Candidate], start: Candidate, unit: str, budget: float
-) -> Stand:
+) -> BestAtBudget:
     """Read a finished log at a smaller budget; exact for searches whose course does not depend on the budget.
 
     Args:
@@ -44,7 +44,7 @@ def stand_at(
     within = [row for row in rows if (spent := row.spent.get(unit)) is not None and spent <= budget]
     last = within[-1] if within else None
     best = validated[last.best_candidate] if last is not None and last.best_candidate else start
-    return Stand(
+    return BestAtBudget(
         budget,
         best,
         last.best if last is not None else None,
