@@ -86,7 +86,7 @@ def found(folder: Path, method: str) -> str:
 
 
 def calls_spent(folder: Path, method: str) -> int:
-    """Target calls at the end of a search, as if alone."""
+    """Target calls at the end of a search, uncached."""
     log = (folder / "data" / "search" / method / "17" / "log.jsonl").read_text().splitlines()
     return int(json.loads(log[-1])["spent"]["calls"])
 

@@ -102,7 +102,7 @@ class StageContext:
         return Ledger(self.store, budget, run=self.run, prices=self._prices(), price_fields=self._price_fields())
 
     def ledger_alone(self, run: str, budget: Budget) -> Ledger:
-        """A ledger of its own for one search: its limits hold as if alone, however warm the store is."""
+        """A ledger of its own for one search: its limits hold uncached, however warm the store is."""
         prices, fields = self._prices(), self._price_fields()
         return Ledger(self.store, budget, run=run, prices=prices, price_fields=fields, counts="alone")
 

@@ -49,7 +49,7 @@ class Execution:
         target: Fingerprint of the target. seed: Seed of sampled calls.
         outcome: See `Outcome`. answer: "" unless ok. score: None for infra_error, 0 when not ok.
         feedback: The task's sentence. error: What failed, "" when ok.
-        trace: Steps in order. usage: Sum over the execution's calls, as if alone (cache hits included).
+        trace: Steps in order. usage: Sum over the execution's calls, uncached (cache hits included).
     """
 
     question: str

@@ -19,7 +19,7 @@ class Proposal:
 
     Attributes:
         text: What the generator wrote; may be invalid, the executor finds out.
-        usage: Tokens of writing it, as if alone; zero for a constant generator.
+        usage: Tokens of writing it, uncached; zero for a constant generator.
         problem: Why the machine gave no text ("" when it did).
     """
 

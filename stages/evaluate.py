@@ -55,7 +55,7 @@ from stages.places import GRID, MODELS, QUESTIONS, TEACH
 from stages.questions import read_held_out
 
 SPENDING = Path("reports/spending")
-"""What each checkpoint cost as if alone, without seconds: equal for equal builds, so that others may depend on it."""
+"""What each checkpoint cost uncached, without seconds: equal for equal builds, so that others may depend on it."""
 PAID = Path("reports/paid")
 """The same with seconds and what was really paid, which differ between equal builds: for people to read."""
 ALONE = "direct"

@@ -165,7 +165,7 @@ class Summary:
     Attributes:
         pooled: Mean over questions. equal_weight: Mean over families. by_family: Mean per family.
         outcomes: Count of each outcome; nothing is left out of the denominator but infra_error.
-        target_tokens, generator_tokens: Per question, as if alone. calls: Target calls per question.
+        target_tokens, generator_tokens: Per question, uncached. calls: Target calls per question.
     """
 
     contender: str

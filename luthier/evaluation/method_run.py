@@ -1,7 +1,7 @@
 """`MethodRun`: one run of one method on one task, with everything that a comparison must know of it.
 
 Kept as two files in one folder (`data/compare/...`): `<name>.json` says who ran, under which budget and what it
-spent; `<name>.jsonl` holds one row for each test question. Spend is as if alone (`luthier.ledger.ledger`), so that it
+spent; `<name>.jsonl` holds one row for each test question. Spend is uncached (`luthier.ledger.ledger`), so that it
 does not depend on what other runs left in the store.
 
 A token of an update pass counts as three read ones, for its forward pass and a backward pass of about twice that
@@ -223,7 +223,7 @@ class MethodRun:
 
     @property
     def before_use(self) -> Amount:
-        """Everything that was spent before the first use, as if alone."""
+        """Everything that was spent before the first use, uncached."""
         return before_use(self.spent)
 
     @property
@@ -257,7 +257,7 @@ class MethodRun:
 
 
 def before_use(spent: Iterable[Spend]) -> Amount:
-    """The part of some spending that is paid once, before the first use, as if alone."""
+    """The part of some spending that is paid once, before the first use, uncached."""
     return sum((spend.alone for spend in spent if spend.account in BEFORE_USE), Amount())
 
 

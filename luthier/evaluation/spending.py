@@ -1,4 +1,4 @@
-"""What a learned method had spent when each of its checkpoints was done, as if alone, read from the ledger.
+"""What a learned method had spent when each of its checkpoints was done, uncached, read from the ledger.
 
 Counted are the rows of the grid that it learns from (training questions), its teaching, and its training: draws,
 executions and update passes. Validation and test answers are no part of it; nothing of the method depends on them.

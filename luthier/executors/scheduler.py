@@ -250,7 +250,7 @@ class Scheduler:
         )
 
     def _replay(self, hits: Sequence[tuple[int, StoredExecution]]) -> None:
-        """Take executions that are already paid for, and enter what they cost as if alone."""
+        """Take executions that are already paid for, and enter what they cost uncached."""
         groups = [self._replay_entries(index, stored) for index, stored in hits]
         taken = len(hits)
         ids: list[int] = []

@@ -8,10 +8,10 @@ Resuming. An entry's identity is (run, context, purpose, part). The purpose says
 is the same when a killed run is started again: the n-th use of an execution, and the index of the call in
 it. So a replay finds its entry already there:
 
-* a stored answer whose entry exists adds nothing, neither paid nor as if alone;
+* a stored answer whose entry exists adds nothing, neither paid nor uncached;
 * a stored answer without an entry (another run paid for it) adds an entry with zero paid;
 * a real payment is always entered. If its purpose already has an entry (the stored row was repaired away,
-  or the same attempt failed again after a restart), it adds to paid and not to as if alone.
+  or the same attempt failed again after a restart), it adds to paid and not to uncached.
 
 Answers are stored and entered in one transaction, so no call is paid twice and none is lost, with one
 exception that nothing can avoid: calls in flight when a process is killed. Their reservations stay behind;
@@ -294,11 +294,11 @@ class Ledger:
         return seconds / calls if calls else None
 
     def render(self, runs: Sequence[str] = ()) -> str:
-        """The totals of this run, or of those named, as an aligned table: paid, and as if alone."""
+        """The totals of this run, or of those named, as an aligned table: paid, and uncached."""
         columns = ("rollouts", "calls", "prompt_tokens", "completion_tokens", "seconds", "price")
         rows = [("account", "role", "method", "phase", "", *(c.replace("_", " ") for c in columns))]
         for line in self.totals(runs):
-            for name, amount in (("paid", line.paid), ("as if alone", line.alone)):
+            for name, amount in (("paid", line.paid), ("uncached", line.alone)):
                 who = (line.account, line.role, line.method, line.phase)
                 rows.append((*who, name, *(show(amount.get(c), c) for c in columns)))
         if (lost := self.lost(runs)).calls:

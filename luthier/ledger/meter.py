@@ -147,7 +147,7 @@ class Meter:
         return self.ledger.amount(self.context.role, Usage(calls, calls * prompt, tries * most.completion_tokens))
 
     def cached_entry(self, purpose: str, usage: Usage, part: str = "answer", rollouts: int = 0) -> Entry:
-        """An entry that costs nothing now and `usage` as if alone."""
+        """An entry that costs nothing now and `usage` uncached."""
         alone = replace(self.ledger.amount(self.context.role, usage), rollouts=rollouts)
         return Entry(self.context, purpose, part, True, Amount(), alone, target=self.target.fingerprint)
 

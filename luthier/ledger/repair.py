@@ -142,7 +142,7 @@ def _readable(old: sqlite3.Connection, table: str) -> Iterator[tuple[Any, ...] |
 
 
 def _spent(db: sqlite3.Connection) -> dict[_Slot, Amount]:
-    """What the entries of each run and account say, paid and as if alone."""
+    """What the entries of each run and account say, paid and uncached."""
     spent: dict[_Slot, Amount] = {}
     for basis in ("paid", "alone"):
         query = f"SELECT run, account, {', '.join(f'{basis}_{name}' for name in NUMBERS)} FROM entries ORDER BY seq"

@@ -61,7 +61,7 @@ class StoredCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredExecution:
-    """One finished execution with what each of its calls cost, in order, as if alone."""
+    """One finished execution with what each of its calls cost, in order, uncached."""
 
     key: str
     execution: Execution

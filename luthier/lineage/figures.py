@@ -1,6 +1,6 @@
 """Scores and spending of a checkpoint, grouped and rounded for a person, or named for MLflow's pages.
 
-A checkpoint holds both flat: `train.target.alone.calls` is what account `train` spent on role `target` as if alone,
+A checkpoint holds both flat: `train.target.alone.calls` is what account `train` spent on role `target` uncached,
 `test.score.low` is the lower end of the interval of the mean score on the test questions.
 """
 
@@ -39,7 +39,7 @@ def spending_lines(ledger: Mapping[str, float | None]) -> list[str]:
     paid, alone = by_role(ledger), by_role(ledger, alone=True)
     lines = [f"{role}: {_amounts(amounts)}" for role, amounts in paid.items() if any(amounts.values())]
     lines += [
-        f"{role}, as if alone: {_amounts(amounts)}"
+        f"{role}, uncached: {_amounts(amounts)}"
         for role, amounts in alone.items()
         if amounts != paid.get(role) and any(amounts.values())
     ]

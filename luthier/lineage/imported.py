@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mlflow.entities.logged_model import LoggedModel
 
 _MODELS = "models/"
-# Where the stage `evaluate` writes bills: first with what was paid, then as if alone.
+# Where the stage `evaluate` writes bills: first with what was paid, then uncached.
 _BILLS = ("reports/paid", "reports/spending")
 # What the revision of a run is read from.
 _SETTINGS = (PARAMS_FILE, "pipeline.yaml", LOCK_FILE, "profiles", "requirements")

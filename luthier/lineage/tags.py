@@ -103,7 +103,7 @@ def data_read(stage: StageFacts, sources: Sequence[StageFacts]) -> list[tuple[st
 
 
 def ledger_totals(lines: Sequence[Line]) -> dict[str, float | None]:
-    """Ledger lines as flat names: `train.target.calls` is paid, `train.target.alone.calls` is as if alone.
+    """Ledger lines as flat names: `train.target.calls` is paid, `train.target.alone.calls` is uncached.
 
     Phases of the same account and role are summed. An unknown price stays None.
     """

@@ -101,7 +101,7 @@ class Evaluate(Protocol):
         ...
 
     def worst_case(self, candidate: Candidate, questions: Sequence[Question], phase: str) -> Amount:
-        """The most that it can cost, as if alone; equal whatever the store holds (seconds aside)."""
+        """The most that it can cost, uncached; equal whatever the store holds (seconds aside)."""
         ...
 
 
@@ -356,7 +356,7 @@ class SearchResult:
         return found
 
     def curve(self, unit: str) -> list[tuple[float | None, float]]:
-        """Spend as if alone in one of `luthier.ledger.budget.UNITS` (None: unknown) and best score, at each
+        """Spend uncached in one of `luthier.ledger.budget.UNITS` (None: unknown) and best score, at each
         improvement.
         """
         return [(row.spent.get(unit), best) for row, best in self.improvements()]

@@ -20,7 +20,7 @@ from luthier.targets.server.replies import ReplyReader
 from luthier.targets.server.wire import Wire, is_web_address
 from luthier.targets.support.attempts import FIRST_WAIT_SECONDS, AttemptError, GaveUpError, Policy, attempt
 from luthier.targets.support.batching import Answer, complete_once_each, context_is_full
-from luthier.targets.support.generation import Generator
+from luthier.targets.support.generation import TextGenerator
 from luthier.targets.support.scoring import ChoiceScorer
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -116,7 +116,7 @@ class OpenAITarget:
         self._dialect = Dialect(model, vllm=vllm, chat_only=chat_only, thinking_tokens=thinking_tokens, say=print_line)
         reader = ReplyReader(model, aliases, thinking_tokens > 0, self._redact)
         self._scorer = ChoiceScorer(self._wire, reader, self._ask, model, self._url, tokenizes=vllm)
-        self._generator = Generator(self._wire, reader, self._ask, self._dialect)
+        self._generator = TextGenerator(self._wire, reader, self._ask, self._dialect)
         self._chooser = Chooser(self._generator, self._scorer, self._dialect)
         place = revision or json.dumps([self._url, listed.get("root"), listed.get("owned_by")])
         extras = [f"thinking {thinking_tokens}"] * (thinking_tokens > 0) + ["chat only"] * chat_only

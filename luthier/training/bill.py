@@ -2,11 +2,11 @@
 
 Training asks a `Bill` and knows no context. What is paid in one optimiser step has one name ("step 12"), the
 same in a training that was killed and goes on, so the ledger's rule for replays holds (`luthier.ledger.ledger`): a
-step that must be done again is paid again, because the machine works again, and counts once as if alone.
+step that must be done again is paid again, because the machine works again, and counts once uncached.
 
 Two cases the ledger alone cannot see (ours). A training goes on in another run when a setting changed
 that does not concern it: a journal beside the trainer's state enters what was paid before as cached. And a
-step that breaks off (a limit, Ctrl-C) is paid as far as it came and is nothing as if alone.
+step that breaks off (a limit, Ctrl-C) is paid as far as it came and has no uncached cost.
 """
 
 from __future__ import annotations

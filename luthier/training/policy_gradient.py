@@ -5,7 +5,7 @@ sample k is A_k = (R_k - mean R) / (std R + 1e-4) (`scale: group`), and the clip
 maximised. With one optimiser step per batch of samples the ratio is 1 and the clip idle.
 
 Ours (no source states them for MAS-Architect): group size, learning rate, KL weight, sampling
-temperature, which questions are asked, and that flat groups (all rewards equal, hence all advantages
+temperature, which questions are asked, and that zero-variance groups (all rewards equal, hence all advantages
 zero) are counted and not sent through the model. Without a KL term their gradient is exactly zero, so
 dropping them changes no update: the loss is normalised by the tokens of the whole batch (`dapo`). Their
 advantages are set to zero first: the mean of eight rewards of 0.1 is not 0.1 in float32, and Adam would make
@@ -139,7 +139,7 @@ def train(
         stop: Asked after each step.
 
     Returns:
-        The curve: one row per step with reward, shares of valid and correct samples, flat groups, KL, length.
+        The curve: one row per step with reward, shares of valid and correct samples, zero-variance groups, KL, length.
     """
     session = TrainingSession(base, settings, seed=seed, scratch=scratch, bill=bill, stop=stop)
     from datasets import Dataset
@@ -245,13 +245,13 @@ def _reward_function(judge: Judge, samples: int, updates: Updates) -> Callable[.
             known = [value.parts[part] for value in values if part in value.parts]
             if known:
                 log_metric(part, sum(known) / len(known))
-        log_metric("flat_groups", share_of_flat_groups([value.value for value in values], samples))
+        log_metric("flat_groups", share_of_zero_variance_groups([value.value for value in values], samples))
         return [value.value for value in values]
 
     return executed_reward
 
 
-def share_of_flat_groups(rewards: Sequence[float | None], samples: int) -> float:
+def share_of_zero_variance_groups(rewards: Sequence[float | None], samples: int) -> float:
     """Share of the groups of `samples` whose known rewards are all equal: they teach nothing."""
     groups = [rewards[start : start + samples] for start in range(0, len(rewards), samples)]
     return sum(len({reward for reward in group if reward is not None}) <= 1 for group in groups) / len(groups)
@@ -298,7 +298,7 @@ def _trainer_class() -> Any:
 
 
 def without_rounding(advantages: torch.Tensor, samples: int) -> torch.Tensor:
-    """Advantages with those of flat groups exactly zero.
+    """Advantages with those of zero-variance groups exactly zero.
 
     Advantages of unequal rewards sum to zero, so they have both signs; what has one sign only is rounding.
 

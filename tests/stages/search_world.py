@@ -86,7 +86,7 @@ def log(method: str, seed: int = 17) -> list[dict[str, Any]]:
 
 
 def bill(method: str) -> list[tuple[Any, ...]]:
-    """What the searches of this folder's store cost as if alone, without seconds."""
+    """What the searches of this folder's store cost uncached, without seconds."""
     with StageContext("search", method) as context:
         runs = [run for run in context.ledger.runs() if run.startswith(f"search@{method}/")]
         return [

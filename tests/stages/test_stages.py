@@ -127,7 +127,7 @@ def test_the_whole_pipeline_runs_and_repeats_byte_for_byte(project, tiny_base, c
     capsys.readouterr()
     assert cli.main(["ledger"]) == 0
     table = capsys.readouterr().out
-    assert "as if alone" in table
+    assert "uncached" in table
     assert "unknown" in table, "a price that nobody gave is unknown, not 0"
     for stage, module in (("sft", sft), ("reinforce", reinforce), ("evaluate", evaluate)):
         with StageContext(stage, "mas_architect") as context:

@@ -44,7 +44,7 @@ def standings(comparison: Comparison, colours: Colours) -> Html:
     questions = sum({group.task: group.questions for group in comparison.groups}.values())
     said = (
         f"{count(questions)} test questions; baseline {label_of(comparison, comparison.baseline)}; "
-        f"spend in {unit_label(comparison.unit)}, as if alone"
+        f"spend in {unit_label(comparison.unit)}, uncached"
     )
     return sortable(said, columns, rows, wide=True)
 
@@ -269,10 +269,10 @@ def conditions(comparison: Comparison) -> Html:
 
 
 def bills(comparison: Comparison) -> Html:
-    """Spend by account and role, mean over seeds, as if alone and as paid."""
+    """Spend by account and role, mean over seeds, uncached and as paid."""
     columns = [Column("contender"), *_place_columns(comparison), Column("account"), Column("role")]
-    columns += [Column(f"{unit_label(comparison.unit)}, as if alone", numeric=True), Column("paid", numeric=True)]
-    columns += [Column("calls, as if alone", numeric=True), Column("rollouts", numeric=True), Column("in the budget")]
+    columns += [Column(f"{unit_label(comparison.unit)}, uncached", numeric=True), Column("paid", numeric=True)]
+    columns += [Column("calls, uncached", numeric=True), Column("rollouts", numeric=True), Column("in the budget")]
     rows = []
     for group in comparison.groups:
         for item in group.standings:

@@ -36,7 +36,7 @@ def contenders(method: MethodData) -> Html:
         note(
             "Every contender answered the same questions through the same executor and scorer. Bars start at 0; "
             "whiskers are 95 % bootstrap intervals. “Equal weight” is the mean over families. Calls and tokens are a "
-            "question's, as if alone. ",
+            "question's, uncached. ",
             f"Trained: {method.card.trained}. Frozen: {method.card.frozen}.",
         ),
         element("h3", "Paired differences"),

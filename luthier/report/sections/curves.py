@@ -21,8 +21,8 @@ COLUMNS = {
     "entropy": "entropy",
     "length": "completions/mean_length",
 }
-"""Column of `curves.csv` -> name in the trainer's log. TRL's own share of flat groups means something else under
-`scale: batch`, so ours is shown."""
+"""Column of `curves.csv` -> name in the trainer's log. TRL's own share of zero-variance groups means something
+else under `scale: batch`, so this one is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ _CHARTS = {
     ),
     "reinforce": (
         _Chart("Reward, valid, correct", ("reward", "valid", "correct"), "mean over samples", 1.0),
-        _Chart("Flat groups (all rewards equal)", ("flat_groups",), "share of groups", 1.0),
+        _Chart("Zero-variance groups (all rewards equal)", ("flat_groups",), "share of groups", 1.0),
         _Chart("Entropy of the policy", ("entropy",), "nats a token"),
         _Chart("Length of a harness", ("length",), "tokens"),
         _Chart("KL against the start", ("kl",), "nats"),
@@ -95,7 +95,7 @@ def _phase(record: TrainingRecord) -> Html:
     text = f"{count(len(record.curve))} steps, {count(record.rows)} {unit}, {count(record.trainable)} trained weights."
     flat = flat_share(record)
     if flat is not None:
-        text += f" {percent(flat)} of the groups were flat and taught nothing."
+        text += f" {percent(flat)} of the groups had no variance of reward and taught nothing."
     return element(
         "div",
         element("h3", record.phase),

@@ -1,4 +1,4 @@
-"""Money: the ledger's totals by account, role and phase, paid and as if alone, read without touching the store."""
+"""Money: the ledger's totals by account, role and phase, paid and uncached, read without touching the store."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _rows(line: Line) -> list[Html]:
     shared = (line.role, line.method or "all", line.phase)
     return [
         row(line.account, *(cell(text) for text in shared), cell(basis), *_figures(amount))
-        for basis, amount in (("paid", line.paid), ("as if alone", line.alone))
+        for basis, amount in (("paid", line.paid), ("uncached", line.alone))
     ]
 
 
@@ -118,7 +118,7 @@ def _total(label: str, lines: Sequence[Line]) -> list[Html]:
     paid, alone = (sum((pick(line) for line in lines), Amount()) for pick in (_paid, _alone))
     return [
         row(label, cell(""), cell(""), cell(""), cell(basis), *_figures(amount), class_="total")
-        for basis, amount in (("paid", paid), ("as if alone", alone))
+        for basis, amount in (("paid", paid), ("uncached", alone))
     ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from luthier.target import Attempt, Completion, Message, Request, Usage
 from luthier.targets.server.dialect import Dialect
 from luthier.targets.support.attempts import GaveUpError
-from luthier.targets.support.generation import Generator
+from luthier.targets.support.generation import TextGenerator
 from luthier.targets.support.scoring import ChoiceScorer
 
 _INSTRUCTION = "Answer with exactly one of these and nothing else: "
@@ -29,7 +29,7 @@ class Chooser:
         generator, scorer, dialect: How to ask, score and write.
     """
 
-    def __init__(self, generator: Generator, scorer: ChoiceScorer, dialect: Dialect) -> None:
+    def __init__(self, generator: TextGenerator, scorer: ChoiceScorer, dialect: Dialect) -> None:
         self._generator, self._scorer, self._dialect = generator, scorer, dialect
         self._lock = threading.Lock()
         self._scores: bool | None = None
@@ -42,7 +42,7 @@ class Chooser:
             tries: Gets every try that did not answer, also when none did.
 
         Raises:
-            GaveUpError: as `Generator.generate`.
+            GaveUpError: as `TextGenerator.generate`.
         """
         return self._held(request, tries) or self._likeliest(request, tries) or self._named(request, tries)
 

@@ -1,4 +1,4 @@
-"""`Generator`: one generation from a server, written otherwise or shorter as long as its refusals say how."""
+"""`TextGenerator`: one generation from a server, written otherwise or shorter as long as its refusals say how."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from luthier.targets.server.wire import Wire
 from luthier.targets.support.attempts import Ask, GaveUpError
 
 
-class Generator:
+class TextGenerator:
     """Asks for text. Threads may use it at once.
 
     Args:

@@ -61,12 +61,12 @@ def test_figures_are_grouped_and_rounded(tmp_path: Path) -> None:
     assert "          validation 80.0 %" in text
     assert "spent     generator: 18 calls, 675 tokens, 37.7 s, 1.98e-05 USD" in text
     assert "          target: 36 calls, 675 tokens, 37.7 s, price unknown" in text
-    assert "as if alone" not in text, "nothing was saved, so it would say the same again"
+    assert "uncached" not in text, "nothing was saved, so it would say the same again"
 
 
 def test_what_stored_answers_saved_is_told() -> None:
     saved = {**LEDGER, "train.target.calls": 0, "train.target.prompt_tokens": 0, "train.target.completion_tokens": 0}
-    assert "target, as if alone: 36 calls, 675 tokens, 37.7 s, price unknown" in spending_lines(saved)
+    assert "target, uncached: 36 calls, 675 tokens, 37.7 s, price unknown" in spending_lines(saved)
 
 
 def test_unknown_amounts_stay_unknown_and_are_no_metric() -> None:

@@ -34,7 +34,7 @@ from luthier.teaching.filters import filter_candidates
 from luthier.teaching.rows import TeacherCandidate
 from luthier.teaching.tries import confirm, vary
 from luthier.tools.registry import TOOLS
-from luthier.training.policy_gradient import share_of_flat_groups
+from luthier.training.policy_gradient import share_of_zero_variance_groups
 
 SCORE = MixedSuite().score
 LIMITS = Limits()
@@ -325,4 +325,4 @@ def test_a_machine_failure_has_no_reward(bench):
 def test_a_group_of_equal_texts_is_flat(bench):
     judge, _ = bench()
     values = judge([WORDS.id] * 4, ["a = words(question)\nanswer = last(a)"] * 4, "step 0")
-    assert share_of_flat_groups([value.value for value in values], 4) == 1.0
+    assert share_of_zero_variance_groups([value.value for value in values], 4) == 1.0

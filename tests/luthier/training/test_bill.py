@@ -1,4 +1,4 @@
-"""The bill of a training: what was done is entered once as if alone, whatever is killed, resumed or done again."""
+"""The bill of a training: what was done is entered once uncached, whatever is killed, resumed or done again."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from luthier.training.policy_gradient import (
     keep_unequal,
     merge_equal,
     question_schedule,
-    share_of_flat_groups,
+    share_of_zero_variance_groups,
     trim_padding,
     without_rounding,
 )
@@ -86,8 +86,8 @@ def test_the_schedule_repeats_the_order_and_leaves_no_rest_out():
 
 
 def test_flat_groups_are_those_whose_known_rewards_are_equal():
-    assert share_of_flat_groups([0.1, 0.1, 0.0, 1.0, None, 1.0, None, None], 2) == 0.75
-    assert share_of_flat_groups([0.0, 1.0], 2) == 0.0
+    assert share_of_zero_variance_groups([0.1, 0.1, 0.0, 1.0, None, 1.0, None, None], 2) == 0.75
+    assert share_of_zero_variance_groups([0.0, 1.0], 2) == 0.0
 
 
 def test_rounding_is_no_advantage():
