@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
-from luthier.context import StageContext
-from luthier.execution import Execution
-from luthier.generator import Generator
-from luthier.harnesses.pool.configurations import Configuration
-from luthier.ledger.budget import Forecast
-from luthier.ledger.meter import Meter
-from luthier.question import Question
-from luthier.search.parts import Parts
-from luthier.search.session import Search
-from luthier.settings.base import Section
-from luthier.teaching.rows import TeacherRow, TeachLog
+if TYPE_CHECKING:  # what a method reaches is what it imports itself
+    from luthier.context import StageContext
+    from luthier.execution import Execution
+    from luthier.generator import Generator
+    from luthier.harnesses.pool.configurations import Configuration
+    from luthier.ledger.budget import Forecast
+    from luthier.ledger.meter import Meter
+    from luthier.question import Question
+    from luthier.search.parts import Parts
+    from luthier.search.session import Search
+    from luthier.settings.base import Section
+    from luthier.teaching.rows import TeacherRow, TeachLog
 
 Phase = Literal["teach", "prefer", "sft", "dpo", "reinforce", "search"]
 PHASES: tuple[Phase, ...] = get_args(Phase)

@@ -1,13 +1,14 @@
 """Stage `evaluate`: score every checkpoint of a method beside the honest baselines, on the test questions.
 
 Contenders: the target alone, the best single configuration (chosen on validation by the grid), a random valid
-graph, the generator after each phase, and the oracle over the pool (an upper bound, labelled so). Test
-questions pay from their own account. Checkpoints are also scored on validation, for promotion.
+graph, lookups over teacher rows and grid (memory without training), the generator after each phase, and the oracle over
+the pool (an upper bound, labelled so). Test questions pay from their own account. Checkpoints are also scored on
+validation, for promotion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +29,7 @@ from luthier.evaluation.evaluate import (
     scores_of,
     standing,
 )
+from luthier.evaluation.lookups import Lookup, LookupGenerator, best_setting, nearest_rows, routers, tried_questions
 from luthier.evaluation.spending import milestones
 from luthier.evaluation.statistics import mean_interval
 from luthier.execution import Execution
@@ -45,6 +47,7 @@ from luthier.reading import read_object, shaped
 from luthier.settings.load import GeneratorParams, ReinforceParams
 from luthier.target import Target, Usage
 from luthier.targets.support.checkpoints import open_checkpoint
+from luthier.teaching.rows import TeacherRow
 from luthier.training.forecast import Outlook, count_tokens
 from luthier.training.policy_gradient import KEPT
 from luthier.training.record import base_folder
@@ -72,35 +75,39 @@ def work(context: StageContext, options: Options) -> None:
         return
     context.check_prices("target", "generator")
     best = _best_fixed([item.name for item in pool])
-    run = _runner(context, "test", "test")
-    fixed = {item.name: _evaluate(_constant(item), test, run, context.params.ask.seed) for item in pool}
+    run = test_runner(context)
+    fixed = {item.name: score_all(_constant(item), test, run, context.params.ask.seed) for item in pool}
     results = {
         "target_alone": _renamed("target_alone", fixed[ALONE]),
         "best_fixed": _renamed("best_fixed", fixed[best]),
-        "random_graph": _evaluate(_random(context), test, run, context.params.ask.seed),
+        "random_graph": score_all(_random(context), test, run, context.params.ask.seed),
     }
     held_out = read_held_out(context)
+    lookups, chosen_lookups = choose_lookups(context, validation, pool)
+    results |= {item.name: score_all(item, test, run, context.params.ask.seed) for item in lookups}
     constants = {"target_alone": ALONE, "best_fixed": best}
     unseen = {
-        name: _renamed(name, _evaluate(_constant(item), held_out, run, context.params.ask.seed))
+        name: _renamed(name, score_all(_constant(item), held_out, run, context.params.ask.seed))
         for name, chosen in constants.items()
         for item in pool
         if item.name == chosen
     }
+    unseen |= {item.name: score_all(item, held_out, run, context.params.ask.seed) for item in lookups}
     scores: dict[str, Any] = {
         "method": context.method,
         "seed": context.params.ask.seed,
         "target": context.target.fingerprint,
         "best_fixed_configuration": best,
+        "lookups": chosen_lookups,
         "validation": {},
     }
     for phase, folder in checkpoints(context).items():
         target = context.adopt(open_checkpoint(folder, spec_of(context.params.profile.target), CACHE))
         generator = _checkpoint(context, phase, target, "test", "test")
-        results[phase] = _evaluate(generator, test, run, context.params.ask.seed)
-        unseen[phase] = _evaluate(generator, held_out, run, context.params.ask.seed)
+        results[phase] = score_all(generator, test, run, context.params.ask.seed)
+        unseen[phase] = score_all(generator, held_out, run, context.params.ask.seed)
         chooser = _checkpoint(context, phase, target, "train", "validation")
-        chosen = _evaluate(chooser, validation, _runner(context, "train", "validation"), context.params.ask.seed)
+        chosen = score_all(chooser, validation, _runner(context, "train", "validation"), context.params.ask.seed)
         scores["validation"][phase] = asdict(standing(phase, chosen, context.params.profile.evaluate.resamples))
     _summarise(context, scores, results, [row for rows in fixed.values() for row in rows], fixed)
     if held_out:
@@ -120,7 +127,57 @@ def work(context: StageContext, options: Options) -> None:
         )
 
 
-def _evaluate(generator: Generator, questions: Sequence[Question], run: RunJobs, seed: int) -> list[Result]:
+def choose_lookups(
+    context: StageContext, validation: Sequence[Question], pool: Sequence[Configuration]
+) -> tuple[list[LookupGenerator], dict[str, dict[str, Any]]]:
+    """The lookups with the setting that is best on validation, and how each setting did there.
+
+    Of equally good settings the first one is taken. Validation questions are paid as those of a search are.
+    """
+    train = {question.id: question for question in read_questions(QUESTIONS / "train.jsonl")}
+    run = _runner(context, "train", "validation")
+
+    def score(generator: Generator) -> float:
+        rows = score_all(generator, validation, run, context.params.ask.seed)
+        return sum(row.execution.score or 0.0 for row in rows) / len(rows)
+
+    found = {name: best_setting(name, settings, score) for name, settings in _lookups(context, train, pool).items()}
+    return [generator for generator, _ in found.values()], {name: told for name, (_, told) in found.items()}
+
+
+def _lookup_jobs(
+    context: StageContext, tested: Sequence[Question], validation: Sequence[Question], pool: Sequence[Configuration]
+) -> list[Job]:
+    """What the lookups execute: each setting on validation, one of them on test; the first one stands for it here."""
+    train = {question.id: question for question in read_questions(QUESTIONS / "train.jsonl")}
+    jobs: list[Job] = []
+    for name, settings in _lookups(context, train, pool).items():
+        asked = [(lookup, validation) for lookup in settings.values()]
+        asked.append((next(iter(settings.values())), tested))
+        for lookup, questions in asked:
+            generator = LookupGenerator(name, lookup)
+            written = zip(questions, generator.propose(questions), strict=True)
+            jobs += [
+                Job(parsed(generator.kind, proposal.text), question, context.params.ask.seed)
+                for question, proposal in written
+            ]
+    return jobs
+
+
+def _lookups(
+    context: StageContext, train: Mapping[str, Question], pool: Sequence[Configuration]
+) -> dict[str, dict[str, Lookup]]:
+    """Every lookup with every setting; the nearest row only where there is a teacher."""
+    harnesses = {item.name: item.harness.text for item in pool if item.harness is not None}
+    grid = list(read_rows_as(GRID / "executions.jsonl", dict))
+    found: dict[str, dict[str, Lookup]] = {}
+    if "teach" in card(context.method).phases:
+        rows = list(read_rows_as(TEACH / context.method / "rows.jsonl", lambda row: TeacherRow(**row)))
+        found["nearest_row"] = nearest_rows(train, rows)
+    return found | {"router": routers(tried_questions(train, grid), harnesses)}
+
+
+def score_all(generator: Generator, questions: Sequence[Question], run: RunJobs, seed: int) -> list[Result]:
     """`evaluate`, in which the machine may have failed neither an execution nor a proposal."""
     results = evaluate(generator, questions, run, seed)
     require_results([result.execution for result in results], f"evaluate, {generator.name}")
@@ -139,6 +196,7 @@ def forecast(
         *grid_jobs(test, pool, seed),
         *grid_jobs(held_out, [item for name in (ALONE, best) for item in pool if item.name == name], seed),
         *(Job(parsed(random.kind, proposal.text), question, seed) for question, proposal in written),
+        *_lookup_jobs(context, [*test, *held_out], validation, pool),
     ]
     settings, method = (
         settings_of(context.params, context.method, "generator", GeneratorParams),
@@ -190,9 +248,11 @@ def _summarise(
         "pooled": asdict(mean_interval([oracle[question] for question in sorted(oracle)], resamples=resamples)),
     }
     scores["pool"] = {name: standing(name, rows, resamples).pooled["mean"] for name, rows in sorted(fixed.items())}
+    lookups = scores["lookups"]
+    best = max(lookups, key=lambda name: (lookups[name]["validation"], name))
     scores["differences"] = {
-        f"{ours}_minus_{theirs}": asdict(difference(results[ours], results[theirs], resamples))
-        for ours, theirs in pairs(phases)
+        f"{one}_minus_{other}": asdict(difference(results[one], results[other], resamples))
+        for one, other in [*pairs(phases), *((phase, best) for phase in phases)]
     }
     taught = _taught(context)
     for phase in phases:
@@ -229,6 +289,11 @@ def _best_fixed(names: Sequence[str]) -> str:
         problem = f"field best_on_validation: {best!r} is none of the profile's configurations"
         raise InputError(problem, where=str(path), fix="run stage grid again")
     return best
+
+
+def test_runner(context: StageContext) -> RunJobs:
+    """Executes on the frozen target; account test pays."""
+    return _runner(context, "test", "test")
 
 
 def _runner(context: StageContext, account: Account, split: str) -> RunJobs:

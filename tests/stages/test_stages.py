@@ -103,10 +103,15 @@ def test_the_whole_pipeline_runs_and_repeats_byte_for_byte(project, tiny_base, c
     log = json.loads(Path("data/teach/mas_architect/log.json").read_text())
     assert log["counts"]["rows"] == len(list(read_rows(Path("data/teach/mas_architect/rows.jsonl")))) > 0
     scores = json.loads(Path("data/evaluate/mas_architect/scores.json").read_text())
-    assert sorted(scores["test"]) == ["best_fixed", "random_graph", "reinforce", "sft", "target_alone"]
+    assert sorted(scores["test"]) == [
+        "best_fixed", "nearest_row", "random_graph", "reinforce", "router", "sft", "target_alone",
+    ]  # fmt: skip
+    assert {*scores["lookups"]} == {"nearest_row", "router"}
+    best = max(scores["lookups"], key=lambda name: (scores["lookups"][name]["validation"], name))
+    assert {f"sft_minus_{best}", f"reinforce_minus_{best}"} <= {*scores["differences"]}
     assert {table["pooled"]["n"] for table in scores["test"].values()} == {17}
     assert scores["oracle_over_pool"]["upper_bound"] is True
-    assert len(list(read_rows(Path("data/evaluate/mas_architect/executions.jsonl")))) == 5 * 17
+    assert len(list(read_rows(Path("data/evaluate/mas_architect/executions.jsonl")))) == 7 * 17
     record = json.loads(Path("models/reinforce/mas_architect/training.json").read_text())
     assert record["parent"] == digest_folder(Path("models/sft/mas_architect"))
     with StageContext("evaluate", "mas_architect") as context:
@@ -277,7 +282,7 @@ def test_a_price_limit_names_the_price_that_evaluate_lacks_before_it_spends(aske
     with StageContext("evaluate", "mas_architect") as context:
         assert context.ledger.spent("paid", "test").calls == 0
     (asked / "profiles" / "tiny.yaml").write_text(priced.replace("max_tokens: 10", f"max_tokens: 10, {per_million}"))
-    assert "models/sft/mas_architect" in failure(capsys, evaluate), "priced, it goes on to the checkpoint it needs"
+    assert "data/teach/mas_architect" in failure(capsys, evaluate), "priced, it goes on to the rows that it needs"
     with StageContext("evaluate", "mas_architect") as context:
         assert (context.ledger.spent("alone", "test").price or 0) > 0
 

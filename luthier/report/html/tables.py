@@ -11,6 +11,8 @@ LABELS = {
     "target_alone": "target alone",
     "best_fixed": "best fixed",
     "random_graph": "random graph",
+    "nearest_row": "nearest teacher row",
+    "router": "router over the grid",
     "program": "hand-written program",
 }
 KINDS = {

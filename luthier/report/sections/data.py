@@ -18,7 +18,7 @@ from luthier.question import SPLITS, Question, read_questions
 from luthier.reading import read_object, shaped
 from luthier.teaching.rows import TeacherRow, TeachLog
 
-BASELINES = ("target_alone", "best_fixed", "random_graph")
+BASELINES = ("target_alone", "best_fixed", "random_graph", "nearest_row", "router")
 TRAINING = "training.json"
 
 

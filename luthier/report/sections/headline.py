@@ -34,7 +34,7 @@ def _sentence(method: MethodData, data: ReportData) -> Html:
     )
     gaps = [
         f"{difference(gap.interval)} against {contender_label(other)}"
-        for other in ("target_alone", "best_fixed")
+        for other in ("target_alone", "best_fixed", "nearest_row", "router")
         if (gap := scores.differences.get(f"{scores.final}_minus_{other}")) is not None
     ]
     paired = f" Paired difference: {'; '.join(gaps)}." if gaps else ""

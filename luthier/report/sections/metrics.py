@@ -8,7 +8,7 @@ import io
 from luthier.report.sections.curves import COLUMNS, curve_rows, flat_share
 from luthier.report.sections.data import MethodData, ReportData, pooled
 
-_BASELINES = ("target_alone", "best_fixed")
+_BASELINES = ("target_alone", "best_fixed", "nearest_row", "router")
 
 
 DIGITS = 4
