@@ -1,6 +1,6 @@
 """What memory alone reaches: the nearest teacher row and the router over the grid, on test and on unseen families.
 
-A clean copy builds questions, grid and teacher rows; nothing is trained. The settings are chosen on validation, as stage
+A clean copy builds questions, grid and teacher rows; nothing is trained. Settings are chosen on validation, as stage
 `evaluate` does.
 
     python -m benchmarks.lookups           # about eight minutes on two cores
