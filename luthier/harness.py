@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, Protocol, runtime_checkable
+
+from luthier.execution import Limits
 
 HarnessKind = Literal["prompt", "program", "graph", "code", "hooks"]
 
@@ -23,3 +26,11 @@ class Harness(Protocol):
     def text(self) -> str: ...
     @property
     def digest(self) -> str: ...
+
+    def texts(self) -> Iterator[str]:
+        """Every text that it holds itself: instructions, constants, demonstrations. What is everybody's is left out."""
+        ...
+
+    def calls_bound(self, limits: Limits) -> int:
+        """Most calls of a model that one run can make within these limits, never too low."""
+        ...

@@ -13,8 +13,6 @@ from luthier.errors import BudgetExhausted, TargetError
 from luthier.execution import Execution, Limits
 from luthier.executors.job import InvalidHarness, Job, execution_key
 from luthier.executors.scheduler import Scheduler, Scorer, first_requests
-from luthier.harnesses.graph.bounds import calls_bound
-from luthier.harnesses.program.harness import graph_of
 from luthier.ledger.ledger import Amount, Forecast
 from luthier.ledger.meter import Meter, timed
 from luthier.progress import Progress
@@ -152,14 +150,9 @@ def forecast_executions(jobs: Sequence[Job], meter: Meter, limits: Limits | None
 
 def _later(job: Job, first: Sequence[Request], meter: Meter, limits: Limits) -> Amount:
     """Calls that may follow a run's first batch."""
-    calls = max(min(_calls_bound(job, limits), limits.calls) - len(first), 0)
+    calls = max(min(job.harness.calls_bound(limits), limits.calls) - len(first), 0)
     if not first or not calls:
         return Amount()
     prompt = max(meter.target.count_tokens(request) for request in first)
     written = max(request.max_tokens for request in first)
     return meter.ledger.amount(meter.context.role, Usage(calls, calls * prompt, calls * written))
-
-
-def _calls_bound(job: Job, limits: Limits) -> int:
-    graph = graph_of(job.harness)
-    return calls_bound(graph, limits) if graph is not None else 1

@@ -33,6 +33,10 @@ class InvalidHarness:
         """Differs from the digest of every valid harness."""
         return digest_text(f"invalid {self.kind}\n{self.text}")
 
+    def calls_bound(self, limits: Limits) -> int:
+        """It makes no call."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True)
 class Job:

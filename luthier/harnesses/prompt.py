@@ -14,11 +14,13 @@ breaks apart. An optional first line starting with `#` sets options::
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NoReturn
 
 from luthier.errors import HarnessError
+from luthier.execution import Limits
 from luthier.files import digest_text
 from luthier.harnesses.graph.implementation import (
     MAX_TOKENS_CEILING,
@@ -102,6 +104,14 @@ class PromptHarness:
     def digest(self) -> str:
         """SHA-256 of kind and canonical text, 64 hex digits."""
         return digest_text(f"prompt\n{self.text}")
+
+    def texts(self) -> Iterator[str]:
+        """The template with its options."""
+        yield self.text
+
+    def calls_bound(self, limits: Limits) -> int:
+        """It makes one call."""
+        return 1
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PromptHarness) and other.text == self.text

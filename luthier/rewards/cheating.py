@@ -18,15 +18,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from luthier.execution import Execution, Limits
 from luthier.executor import RunResult
 from luthier.executors import executor_for
 from luthier.harness import Harness
-from luthier.harnesses.graph.document import Const
-from luthier.harnesses.graph.guards import Comparison, Guard, Junction, Not
-from luthier.harnesses.program.harness import ProgramHarness, graph_of
+from luthier.harnesses.program.harness import graph_of
 from luthier.question import Question
 from luthier.target import Completion, Request, Usage
 from luthier.task import Score
@@ -60,7 +58,7 @@ def find_cheat(harness: Harness, question: Question, execution: Execution, score
 def _carries_reference(harness: Harness, question: Question) -> bool:
     if _mentions(question.text, question.reference):
         return False
-    return any(_mentions(text, question.reference) for text in _own_texts(harness))
+    return any(_mentions(text, question.reference) for text in harness.texts())
 
 
 def _mentions(text: str, reference: str) -> bool:
@@ -80,39 +78,6 @@ def _mentions(text: str, reference: str) -> bool:
 def _words(text: str) -> str:
     """Words and numbers of a text with one space between; a minus and a decimal point stay in their number."""
     return " ".join(re.findall(r"(?<!\w)-?\d+(?:\.\d+)?|\w+", text.casefold()))
-
-
-def _own_texts(harness: Harness) -> Iterator[str]:
-    """Every text in which a harness could hide an answer."""
-    graph = graph_of(harness)
-    if graph is None:
-        yield harness.text
-        return
-    for state in graph.document.states.values():
-        yield render(state.initial) if state.initial is not None else ""
-    for node in graph.nodes:
-        yield from (render(arg.value) for arg in node.args if isinstance(arg, Const))
-        for branch in node.branches:
-            if branch.guard is not None:
-                yield from _guard_constants(branch.guard)
-    own = graph.implementations if isinstance(harness, ProgramHarness) else graph.document.impls
-    for implementation in own.values():
-        yield from (implementation.role, implementation.ask, *implementation.choices)
-        for shot in implementation.shots:
-            yield from (shot.out, *(value for _, value in shot.values))
-
-
-def _guard_constants(guard: Guard) -> Iterator[str]:
-    """Constants that are compared with state; those compared with `visits` or `len` only count."""
-    if isinstance(guard, Not):
-        yield from _guard_constants(guard.item)
-    elif isinstance(guard, Junction):
-        for item in guard.items:
-            yield from _guard_constants(item)
-    elif isinstance(guard, Comparison):
-        sides = (guard.left, guard.right)
-        if any(side.kind == "state" for side in sides):
-            yield from (render(side.value) for side in sides if side.kind == "const")
 
 
 # --- constant --------------------------------------------------------------------------------------------------

@@ -30,11 +30,12 @@ and everything::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
+from luthier.execution import Limits
 from luthier.files import digest_text
 from luthier.harnesses.graph.checks import check_names, node_kind
 from luthier.harnesses.graph.document import Document, Node, StateField
@@ -43,6 +44,7 @@ from luthier.harnesses.graph.parser import check_size, parse_document
 from luthier.harnesses.graph.paths import Walk, check_paths
 from luthier.harnesses.graph.printer import print_document
 from luthier.harnesses.graph.supersteps import Topology
+from luthier.harnesses.graph.texts import own_texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,16 @@ class GraphHarness:
     def kind_of(self, node: Node) -> str:
         """llm, tool, vote or merge."""
         return node_kind(node)
+
+    def texts(self) -> Iterator[str]:
+        """Its constants and the texts of its impl blocks; presets are left out."""
+        return own_texts(self.document, self.document.impls)
+
+    def calls_bound(self, limits: Limits) -> int:
+        """See `luthier.harnesses.graph.bounds`."""
+        from luthier.harnesses.graph.bounds import calls_bound
+
+        return calls_bound(self, limits)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GraphHarness) and other.text == self.text

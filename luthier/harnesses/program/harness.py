@@ -34,16 +34,18 @@ are not available: what a program asks is in its text. A module may have a prese
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 from luthier.errors import HarnessError, InputError
+from luthier.execution import Limits
 from luthier.files import digest_text
 from luthier.harnesses.graph.document import Document
 from luthier.harnesses.graph.harness import GraphHarness
 from luthier.harnesses.graph.parser import parse_document
+from luthier.harnesses.graph.texts import own_texts
 from luthier.harnesses.program.module import Demo, Lines, Module, check_module, implementation_of
 from luthier.harnesses.program.parser import check_size, print_program, read_program
 
@@ -177,6 +179,14 @@ class ProgramHarness:
 
     def _with(self, module: Module) -> ProgramHarness:
         return ProgramHarness.of([module if m.name == module.name else m for m in self.modules.values()], self.wiring)
+
+    def texts(self) -> Iterator[str]:
+        """The constants of the wiring, and the texts of every module."""
+        return own_texts(self.graph.document, self.graph.implementations)
+
+    def calls_bound(self, limits: Limits) -> int:
+        """That of its graph."""
+        return self.graph.calls_bound(limits)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ProgramHarness) and other.text == self.text
