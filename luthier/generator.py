@@ -1,4 +1,4 @@
-"""`Generator`: question in, harness text out. Searched ones are constant, learned ones are checkpoints."""
+"""`Generator`: a request in, a harness text out. Searched ones are constant, learned ones are checkpoints."""
 
 from __future__ import annotations
 
@@ -14,8 +14,26 @@ from luthier.target import Failure, Request, Usage
 
 
 @dataclass(frozen=True, slots=True)
+class HarnessRequest:
+    """What a generator is asked for: one harness.
+
+    Attributes:
+        text: What it reads. For one question its text; for a packet, what the method makes of its questions.
+        questions: Those that the harness is for, at least one. Their references are not for the generator.
+    """
+
+    text: str
+    questions: tuple[Question, ...]
+
+    @classmethod
+    def of(cls, question: Question) -> HarnessRequest:
+        """A harness for one question."""
+        return cls(question.text, (question,))
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
-    """A harness text for one question.
+    """A harness text for one request.
 
     Attributes:
         text: What the generator wrote; may be invalid, the executor finds out.
@@ -41,8 +59,8 @@ class Generator(Protocol):
         """Kind of what it writes."""
         ...
 
-    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
-        """One proposal per question, in order. Sees the question's text, never its reference."""
+    def propose(self, requests: Sequence[HarnessRequest]) -> list[Proposal]:
+        """One proposal per request, in order. Sees texts, never a reference."""
         ...
 
 
@@ -58,23 +76,24 @@ class ConstantGenerator:
         """Kind of the one harness."""
         return self.harness.kind
 
-    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
+    def propose(self, requests: Sequence[HarnessRequest]) -> list[Proposal]:
         """The constant text, at no cost."""
-        return [Proposal(self.harness.text)] * len(questions)
+        return [Proposal(self.harness.text)] * len(requests)
 
 
 @dataclass(frozen=True, slots=True)
 class RandomGenerator:
-    """A random valid harness per question: the floor that a generator must leave behind (ours)."""
+    """A random valid harness per request: the floor that a generator must leave behind (ours)."""
 
     name: str
     kind: str
     draw: Callable[[random.Random], Harness]
     seed: int
 
-    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
-        """One draw per question, seeded by seed and question id."""
-        return [Proposal(self.draw(random.Random(f"{self.seed}:{question.id}")).text) for question in questions]
+    def propose(self, requests: Sequence[HarnessRequest]) -> list[Proposal]:
+        """One draw per request, seeded by seed and question ids."""
+        seeds = [f"{self.seed}:{'+'.join(question.id for question in request.questions)}" for request in requests]
+        return [Proposal(self.draw(random.Random(seed)).text) for seed in seeds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +102,7 @@ class ModelGenerator:
 
     Attributes:
         meter: Pays as role generator (or teacher).
-        request: Builds the request from the question's text.
+        request: Builds the model's request from the text that is asked about.
         clean: Cuts the harness text out of the model's text.
     """
 
@@ -93,9 +112,9 @@ class ModelGenerator:
     request: Callable[[str], Request]
     clean: Callable[[str], str]
 
-    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
-        """One call per question, as one batch."""
-        answers = self.meter.complete([self.request(question.text) for question in questions])
+    def propose(self, requests: Sequence[HarnessRequest]) -> list[Proposal]:
+        """One call per request, as one batch."""
+        answers = self.meter.complete([self.request(request.text) for request in requests])
         return [
             Proposal("", problem=str(answer.error))
             if isinstance(answer, Failure)

@@ -20,7 +20,7 @@ from luthier.evaluation.method_run import (
     MethodRun,
     Point,
     Spend,
-    TestResult,
+    BudgetResult,
     TotalBudget,
     Unit,
     before_use,
@@ -174,7 +174,7 @@ class Stage:
         result = _json(path)
         self._check_budgets(path, method, result)
         contenders = []
-        trials: dict[str, tuple[TestResult, ...]] = {}  # a search may stand with one program under several budgets
+        trials: dict[str, tuple[BudgetResult, ...]] = {}  # a search may stand with one program under several budgets
         for allowance, stand in zip(self._allowances(), result["stands"], strict=True):
             if not allowance.used(Amount(**stand["spent"])):
                 raise InputError(
@@ -242,7 +242,7 @@ class Stage:
             for number, (budget, name) in enumerate(zip(budgets, shown, strict=True), start=1)
         ]
 
-    def _unmoved(self, name: str, trials: tuple[TestResult, ...]) -> MethodRun:
+    def _unmoved(self, name: str, trials: tuple[BudgetResult, ...]) -> MethodRun:
         return self._contender(
             name,
             contender_label(name),
@@ -290,17 +290,17 @@ class Stage:
                 rows.setdefault(row.contender, []).append(row)
         return rows
 
-    def _tried(self, method: str, program: str, seed: int) -> tuple[TestResult, ...]:
+    def _tried(self, method: str, program: str, seed: int) -> tuple[BudgetResult, ...]:
         """A searched program on all test questions."""
         jobs = [Job(parsed("program", program), question, seed) for question in self.questions]
         return tuple(self._trial(program, Usage(), execution) for execution in self._run(jobs, method))
 
-    def _trials(self, rows: Iterable[Result]) -> tuple[TestResult, ...]:
+    def _trials(self, rows: Iterable[Result]) -> tuple[BudgetResult, ...]:
         return tuple(self._trial(row.text, row.proposal, row.execution) for row in rows)
 
-    def _trial(self, text: str, generator: Usage, execution: Execution) -> TestResult:
+    def _trial(self, text: str, generator: Usage, execution: Execution) -> BudgetResult:
         family = self._families[execution.question]
-        return TestResult(execution.question, family, family not in self._trained, text, generator, execution)
+        return BudgetResult(execution.question, family, family not in self._trained, text, generator, execution)
 
     def _run(self, jobs: Sequence[Job], label: str, target: Target | None = None) -> list[Execution]:
         meter = self._bench.meter("target", "test", split="test", target=target)

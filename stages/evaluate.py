@@ -35,7 +35,7 @@ from luthier.evaluation.statistics import mean_interval
 from luthier.execution import Execution
 from luthier.executors.execute import Job, forecast_executions, require_results
 from luthier.files import read_rows_as, write_json, write_rows
-from luthier.generator import ConstantGenerator, Generator, RandomGenerator
+from luthier.generator import ConstantGenerator, Generator, HarnessRequest, RandomGenerator
 from luthier.harnesses.pool.configurations import Configuration
 from luthier.harnesses.pool.random_graph import random_graph
 from luthier.ledger.budget import Forecast
@@ -152,11 +152,12 @@ def _lookup_jobs(
     train = {question.id: question for question in read_questions(QUESTIONS / "train.jsonl")}
     jobs: list[Job] = []
     for name, settings in _lookups(context, train, pool).items():
-        asked = [(lookup, validation) for lookup in settings.values()]
-        asked.append((next(iter(settings.values())), tested))
-        for lookup, questions in asked:
+        tries = [(lookup, validation) for lookup in settings.values()]
+        tries.append((next(iter(settings.values())), tested))
+        for lookup, questions in tries:
             generator = LookupGenerator(name, lookup)
-            written = zip(questions, generator.propose(questions), strict=True)
+            asked = [HarnessRequest.of(question) for question in questions]
+            written = zip(questions, generator.propose(asked), strict=True)
             jobs += [
                 Job(parsed(generator.kind, proposal.text), question, context.params.ask.seed)
                 for question, proposal in written
@@ -191,7 +192,7 @@ def forecast(
     seed, held_out = context.params.ask.seed, read_held_out(context)
     best = _best_fixed([item.name for item in pool])
     random = _random(context)
-    written = zip(test, random.propose(test), strict=True)
+    written = zip(test, random.propose([HarnessRequest.of(question) for question in test]), strict=True)
     jobs = [
         *grid_jobs(test, pool, seed),
         *grid_jobs(held_out, [item for name in (ALONE, best) for item in pool if item.name == name], seed),

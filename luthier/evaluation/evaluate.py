@@ -16,7 +16,7 @@ from luthier.errors import HarnessError
 from luthier.evaluation.statistics import Difference, mean_interval, paired_difference
 from luthier.execution import Execution
 from luthier.executors.execute import InvalidHarness, Job
-from luthier.generator import Generator, Proposal
+from luthier.generator import Generator, HarnessRequest, Proposal
 from luthier.harness import Harness
 from luthier.harnesses import parse
 from luthier.harnesses.pool.configurations import Configuration
@@ -69,27 +69,39 @@ class Result:
 
 
 def evaluate(generator: Generator, questions: Sequence[Question], run: RunJobs, seed: int) -> list[Result]:
-    """Have a generator write a harness for every question, run them all, keep every outcome.
+    """Have a generator write a harness for every question, run them all, keep every outcome."""
+    return evaluate_requests(generator, [HarnessRequest.of(question) for question in questions], run, seed)
 
-    A proposal that the machine could not deliver is an `infra_error` of its question, never a score.
+
+def evaluate_requests(
+    generator: Generator, requests: Sequence[HarnessRequest], run: RunJobs, seed: int
+) -> list[Result]:
+    """Have a generator write a harness for every request, run each on all questions of its request.
+
+    A proposal that the machine could not deliver is an `infra_error` of its questions, never a score. What writing
+    cost stands with the first question of a request, so that sums over questions are right.
+
+    Returns:
+        One result for each question of each request, in order.
     """
-    proposals = generator.propose(questions)
-    jobs, places = [], []
-    for place, (question, proposal) in enumerate(zip(questions, proposals, strict=True)):
-        if not proposal.problem:
-            jobs.append(Job(parsed(generator.kind, proposal.text), question, seed))
-            places.append(place)
-    executions = dict(zip(places, run(jobs), strict=True))
+    proposals = generator.propose(requests)
+    asked = [
+        (question, proposal, place)
+        for request, proposal in zip(requests, proposals, strict=True)
+        for place, question in enumerate(request.questions)
+    ]
+    jobs = [Job(parsed(generator.kind, p.text), question, seed) for question, p, _ in asked if not p.problem]
+    executions = iter(run(jobs))
     return [
         Result(
             generator.name,
             question.id,
             question.family,
             proposal.text,
-            proposal.usage,
-            executions.get(place) or _undelivered(generator, question, proposal, seed),
+            Usage() if place else proposal.usage,
+            _undelivered(generator, question, proposal, seed) if proposal.problem else next(executions),
         )
-        for place, (question, proposal) in enumerate(zip(questions, proposals, strict=True))
+        for question, proposal, place in asked
     ]
 
 

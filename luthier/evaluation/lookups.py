@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from luthier.errors import InputError
-from luthier.generator import Proposal
+from luthier.generator import HarnessRequest, Proposal
 from luthier.question import Question
 from luthier.teaching.rows import TeacherRow
 
@@ -39,11 +39,11 @@ class LookupGenerator:
     lookup: Lookup
     kind: str = "graph"
 
-    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
-        """What the lookup finds for each question."""
-        if not questions:
+    def propose(self, requests: Sequence[HarnessRequest]) -> list[Proposal]:
+        """What the lookup finds for each request."""
+        if not requests:
             return []
-        return [Proposal(text) for text in self.lookup.choose([question.text for question in questions])]
+        return [Proposal(text) for text in self.lookup.choose([request.text for request in requests])]
 
 
 class Neighbours:

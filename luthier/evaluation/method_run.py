@@ -136,7 +136,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class TestResult:
+class BudgetResult:
     """One test question.
 
     Attributes:
@@ -158,7 +158,7 @@ class TestResult:
         return asdict(self)
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> TestResult:
+    def from_row(cls, row: Mapping[str, Any]) -> BudgetResult:
         """Inverse of `to_row`."""
         generator, execution = Usage(**row["generator"]), Execution.from_row(row["execution"])
         return cls(**{**row, "generator": generator, "execution": execution})
@@ -194,7 +194,7 @@ class MethodRun:
     scope: str
     spent: tuple[Spend, ...]
     curve: tuple[Point, ...]
-    trials: tuple[TestResult, ...]
+    trials: tuple[BudgetResult, ...]
     target_price: Price | None = None
     generator_price: Price | None = None
 
@@ -235,12 +235,12 @@ class MethodRun:
         """`before_use` in one unit, None when it is unknown."""
         return measure(self.before_use, unit, self.trained_before_use)
 
-    def use_cost(self, trial: TestResult, unit: Unit) -> float | None:
+    def use_cost(self, trial: BudgetResult, unit: Unit) -> float | None:
         """What one use costs, generator and target together; None when it is unknown."""
         parts = (self._cost(trial.generator, unit, self.generator_price), self.target_cost(trial, unit))
         return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
 
-    def target_cost(self, trial: TestResult, unit: Unit) -> float | None:
+    def target_cost(self, trial: BudgetResult, unit: Unit) -> float | None:
         """The target's share of `use_cost`."""
         return self._cost(trial.execution.usage, unit, self.target_price)
 
@@ -309,7 +309,7 @@ def read_contender(path: Path) -> MethodRun:
     fix = "run the stage that writes it"
     row = read_object(path, fix=fix)
     with shaped("not a contender", where=str(path), fix=fix):
-        trials = tuple(read_rows_as(path.with_suffix(".jsonl"), TestResult.from_row, fix=fix))
+        trials = tuple(read_rows_as(path.with_suffix(".jsonl"), BudgetResult.from_row, fix=fix))
         if len(trials) != row["trials"]:
             raise InputError(f"field trials: {row['trials']} said, {len(trials)} found", where=str(path), fix=fix)
         return MethodRun(

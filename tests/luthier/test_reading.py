@@ -19,7 +19,7 @@ from luthier.evaluation.method_run import (
     MethodRun,
     Point,
     Spend,
-    TestResult,
+    BudgetResult,
     TotalBudget,
     read_contender,
     write_contender,
@@ -357,7 +357,7 @@ def contender_of(folder: Path) -> Path:
         budget=TotalBudget("small", "tokens", 100),
         spent=(Spend("train", "generator", amount, Amount()),),
         curve=(Point(amount, 0.5, "sft", "test"),),
-        trials=(TestResult("q1", "f", True, "answer = copy(question)", usage, execution),),
+        trials=(BudgetResult("q1", "f", True, "answer = copy(question)", usage, execution),),
         target_price=Price(1.0, 2.0),
     )
     return write_contender(folder, contender)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from luthier.evaluation.comparability import family_of
-from luthier.evaluation.method_run import MethodRun, TestResult
+from luthier.evaluation.method_run import MethodRun, BudgetResult
 from luthier.evaluation.results import Comparison
 from luthier.execution import Step
 from luthier.question import Question
@@ -61,7 +61,7 @@ def _run(run: MethodRun) -> list[Any]:
     return [run.method, run.task, budget, run.target, run.target == run.home, run.seed]
 
 
-def _row(trial: TestResult, texts: _Table, traces: _Table) -> list[Any]:
+def _row(trial: BudgetResult, texts: _Table, traces: _Table) -> list[Any]:
     execution = trial.execution
     steps = [_step(step, texts) for step in execution.trace[:MOST_STEPS]]
     left_out = max(0, len(execution.trace) - MOST_STEPS)

@@ -8,7 +8,7 @@ import pytest
 
 from luthier.errors import InputError
 from luthier.evaluation.compare import compare
-from luthier.evaluation.method_run import MethodRun, Point, Spend, TestResult, TotalBudget
+from luthier.evaluation.method_run import MethodRun, Point, Spend, BudgetResult, TotalBudget
 from luthier.execution import Execution
 from luthier.ledger.budget import Amount, Price
 from luthier.target import Usage
@@ -20,7 +20,7 @@ FAMILIES = {"a": "x", "b": "x", "c": "x", "d": "y"}
 def run(method, kind, seed, scores, *, spent=0, generator=0, target=10, held_out=(), **changes):
     """Scores of the questions a, b, c, d; every use costs the same."""
     trials = tuple(
-        TestResult(
+        BudgetResult(
             question,
             family,
             family in held_out,

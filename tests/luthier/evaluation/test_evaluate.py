@@ -10,6 +10,7 @@ from luthier.evaluation.evaluate import (
     compositions,
     difference,
     evaluate,
+    evaluate_requests,
     grid_jobs,
     grid_summary,
     novel,
@@ -19,7 +20,7 @@ from luthier.evaluation.evaluate import (
 )
 from luthier.execution import Execution
 from luthier.executors.execute import InvalidHarness, Job
-from luthier.generator import Proposal
+from luthier.generator import HarnessRequest, Proposal
 from luthier.harnesses.pool.configurations import select
 from luthier.question import Question
 from luthier.target import Usage
@@ -121,7 +122,7 @@ def test_a_result_row_has_no_wall_time():
 class ThreeProposals:
     name, kind = "three", "graph"
 
-    def propose(self, questions):
+    def propose(self, requests):
         return [Proposal("answer = direct(question)"), Proposal("nonsense"), Proposal("", problem="the server is down")]
 
 
@@ -141,6 +142,24 @@ def test_every_proposal_becomes_a_result_in_order():
     assert [item.family for item in found] == ["a", "a", "b"]
     assert [job.seed for job in jobs] == [4, 4]
     assert (found[2].execution.score, found[2].execution.error) == (None, "the server is down")
+
+
+class OnePatch:
+    name, kind = "patch", "graph"
+
+    def propose(self, requests):
+        return [Proposal("answer = direct(question)", Usage(1, 10, 5)) for _ in requests]
+
+
+def test_a_packet_gets_one_harness_which_runs_on_each_of_its_questions():
+    def run(jobs):
+        return [execution(job.question.id, "ok", 1.0, harness=job.harness.digest) for job in jobs]
+
+    packets = [HarnessRequest("a and b", tuple(QUESTIONS[:2])), HarnessRequest("c", (QUESTIONS[2],))]
+    found = evaluate_requests(OnePatch(), packets, run, seed=4)
+    assert [item.question for item in found] == [question.id for question in QUESTIONS]
+    assert [item.proposal.calls for item in found] == [1, 0, 1], "written twice, for three questions"
+    assert len({item.execution.harness for item in found}) == 1
 
 
 def row(configuration: str, score: float | None, *, split="validation", tokens=10, outcome="ok", family="f"):

@@ -18,6 +18,7 @@ from luthier.evaluation.lookups import (
     routers,
     tried_questions,
 )
+from luthier.generator import HarnessRequest
 from luthier.question import Question
 from luthier.teaching.rows import TeacherRow
 
@@ -83,7 +84,7 @@ def test_questions_of_the_grid_keep_what_the_machine_answered():
 def test_a_lookup_writes_at_no_cost_and_sees_texts_alone():
     asked = Question.make(task="t", family="f", text=TEXTS[0], reference="r", split="test")
     rows = [row(str(i), text) for i, text in enumerate("SSCDA")]
-    (proposal,) = LookupGenerator("nearest_row", NearestRow(TEXTS, rows, 1)).propose([asked])
+    (proposal,) = LookupGenerator("nearest_row", NearestRow(TEXTS, rows, 1)).propose([HarnessRequest.of(asked)])
     assert (proposal.text, proposal.usage.calls) == ("S", 0)
 
 

@@ -12,7 +12,7 @@ from luthier.evaluation.method_run import (
     MethodRun,
     Point,
     Spend,
-    TestResult,
+    BudgetResult,
     TotalBudget,
     measure,
     read_contenders,
@@ -46,7 +46,7 @@ def contender():
         scope="all",
         spent=(Spend("train", "generator", amount, Amount()), Spend("test", "target", amount, amount)),
         curve=(Point(amount, 0.5, "sft", "test"),),
-        trials=(TestResult("q1", "f", True, "answer = copy(question)", Usage(1, 5, 1, 0.25), execution),),
+        trials=(BudgetResult("q1", "f", True, "answer = copy(question)", Usage(1, 5, 1, 0.25), execution),),
         target_price=Price(1.0, 2.0),
     )
 

@@ -102,8 +102,9 @@ class TableGenerator:
     texts: dict[str, str]
     kind: str = "graph"
 
-    def propose(self, questions):
-        return [Proposal(self.texts[q.family], Usage(1, 40, len(self.texts[q.family].split()))) for q in questions]
+    def propose(self, requests):
+        texts = [self.texts[request.questions[0].family] for request in requests]
+        return [Proposal(text, Usage(1, 40, len(text.split()))) for text in texts]
 
 
 def build(root: Path) -> Path:

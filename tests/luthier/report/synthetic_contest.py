@@ -2,7 +2,7 @@
 
 import random
 
-from luthier.evaluation.method_run import MethodRun, Point, Spend, TestResult, TotalBudget
+from luthier.evaluation.method_run import MethodRun, Point, Spend, BudgetResult, TotalBudget
 from luthier.execution import Execution, Step
 from luthier.ledger.budget import Amount
 from luthier.question import Question
@@ -142,4 +142,4 @@ def trial(question, rng, right, kind, held_out, generator, used, target, seed, p
         usage,
     )
     written = Usage(1, generator - 20, 20, 0.01) if generator else Usage()
-    return TestResult(question.id, question.family, held_out, harness, written, execution)
+    return BudgetResult(question.id, question.family, held_out, harness, written, execution)
