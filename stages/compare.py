@@ -16,11 +16,11 @@ from luthier.errors import InputError
 from luthier.evaluation.compare import compare
 from luthier.evaluation.evaluate import Result, parsed
 from luthier.evaluation.method_run import (
+    BudgetResult,
     MethodKind,
     MethodRun,
     Point,
     Spend,
-    BudgetResult,
     TotalBudget,
     Unit,
     before_use,

@@ -16,10 +16,10 @@ from flows.serve_schedules import read_deployments
 from luthier.ask import questions_in
 from luthier.errors import InputError, LuthierError
 from luthier.evaluation.method_run import (
+    BudgetResult,
     MethodRun,
     Point,
     Spend,
-    BudgetResult,
     TotalBudget,
     read_contender,
     write_contender,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from luthier.evaluation.comparability import family_of
-from luthier.evaluation.method_run import MethodRun, BudgetResult
+from luthier.evaluation.method_run import BudgetResult, MethodRun
 from luthier.evaluation.results import Comparison
 from luthier.execution import Step
 from luthier.question import Question

@@ -8,7 +8,7 @@ import pytest
 
 from luthier.errors import InputError
 from luthier.evaluation.compare import compare
-from luthier.evaluation.method_run import MethodRun, Point, Spend, BudgetResult, TotalBudget
+from luthier.evaluation.method_run import BudgetResult, MethodRun, Point, Spend, TotalBudget
 from luthier.execution import Execution
 from luthier.ledger.budget import Amount, Price
 from luthier.target import Usage

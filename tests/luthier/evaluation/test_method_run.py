@@ -9,10 +9,10 @@ import pytest
 
 from luthier.errors import InputError
 from luthier.evaluation.method_run import (
+    BudgetResult,
     MethodRun,
     Point,
     Spend,
-    BudgetResult,
     TotalBudget,
     measure,
     read_contenders,

@@ -2,7 +2,7 @@
 
 import random
 
-from luthier.evaluation.method_run import MethodRun, Point, Spend, BudgetResult, TotalBudget
+from luthier.evaluation.method_run import BudgetResult, MethodRun, Point, Spend, TotalBudget
 from luthier.execution import Execution, Step
 from luthier.ledger.budget import Amount
 from luthier.question import Question
