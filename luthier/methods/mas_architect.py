@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from pydantic import Field
 
@@ -265,7 +266,7 @@ def judge(
         run: Executes on the frozen target, paid by account train.
         scorer: The task's scorer.
         limits: Bounds of one execution; reaching one earns 0.
-        reward: Grades groups.
+        reward: Grades groups: the samples of one question, which stand one after the other.
         seed: Seed of sampled calls inside harnesses.
 
     Returns:
@@ -276,13 +277,16 @@ def judge(
         harnesses = [as_harness(clean_completion(text)) for text in texts]
         jobs = [Job(harness, questions[i], seed) for i, harness in zip(ids, harnesses, strict=True)]
         executions = run(jobs, scope)
+        cheats = [
+            "" if isinstance(harness, InvalidHarness) else find_cheat(harness, questions[i], execution, scorer, limits)
+            for i, harness, execution in zip(ids, harnesses, executions, strict=True)
+        ]
         values: list[RewardValue] = []
-        for i, harness, execution in zip(ids, harnesses, executions, strict=True):
-            question = questions[i]
-            cheat = (
-                "" if isinstance(harness, InvalidHarness) else find_cheat(harness, question, execution, scorer, limits)
+        for question, group in groupby(range(len(ids)), key=lambda place: ids[place]):
+            members = list(group)
+            values += reward.rewards(
+                questions[question], [executions[place] for place in members], [cheats[place] for place in members]
             )
-            values += reward.rewards(question, [execution], [cheat])
         return values
 
     return grade

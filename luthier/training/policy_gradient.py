@@ -341,23 +341,31 @@ def trim_padding(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def keep_unequal(batch: dict[str, Any], passes: int = 1) -> dict[str, Any]:
-    """Rows whose advantage is not zero, filled up with others to a multiple of `passes` (at least one each).
+    """Rows whose advantage is not zero, filled up to a multiple of `passes` (at least one each).
 
-    `num_items_in_batch`, the token count that normalises the loss, stays that of the whole batch, and a row
-    of zero advantage has no gradient, so neither dropping nor filling up changes an update.
+    It is filled with rows of zero advantage and, where there are too few of them, with copies of a row whose advantage
+    is set to zero: TRL would drop the rest that no pass takes. `num_items_in_batch`, the token count that normalises
+    the loss, stays that of the whole batch, and a row of zero advantage has no gradient, so neither dropping nor
+    filling up changes an update.
 
     Args:
         batch: TRL's generation batch; its tensors have B rows.
         passes: Into how many equal parts it will be split; divides B.
     """
-    rows = batch["advantages"] != 0
-    size = rows.shape[0]
-    wanted = max(-(-int(rows.sum()) // passes), 1) * passes
-    for row in range(size):
-        if int(rows.sum()) >= wanted:
-            break
-        rows[row] = True
-    return _select(batch, rows)
+    import torch
+
+    teaching = (batch["advantages"] != 0).tolist()
+    unequal = [row for row, teaches in enumerate(teaching) if teaches]
+    equal = [row for row, teaches in enumerate(teaching) if not teaches]
+    wanted = max(-(-len(unequal) // passes), 1) * passes
+    kept = sorted([*unequal, *equal[: wanted - len(unequal)]])
+    copies = wanted - len(kept)
+    chosen = torch.tensor([*kept, *([kept[0]] * copies)], device=batch["advantages"].device)
+    found = _select(batch, chosen)
+    if copies:
+        found["advantages"] = found["advantages"].clone()
+        found["advantages"][len(kept) :] = 0.0
+    return found
 
 
 def _select(batch: dict[str, Any], rows: torch.Tensor) -> dict[str, Any]:

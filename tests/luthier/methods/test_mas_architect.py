@@ -26,6 +26,7 @@ from luthier.methods.mas_architect import (
     server_request,
 )
 from luthier.question import Question
+from luthier.reward import Reward, RewardValue
 from luthier.rewards.tiered import TieredReward
 from luthier.target import Message, Usage
 from luthier.targets.scripted import Fault, ScriptedTarget
@@ -286,7 +287,7 @@ def bench(tmp_path):
     """A function (faults) -> (judge, ledger): the real executor on a scripted target that copies the words."""
     store = Store(tmp_path / "store.sqlite")
 
-    def build(*faults: Fault):
+    def build(*faults: Fault, reward: Reward | None = None, asked: Sequence[Question] = (WORDS,)):
         target = ScriptedTarget([(r".*Words: ([a-z, ]+)\nWords:$", r"\1")], default="no idea", faults=faults)
         ledger = Ledger(store, run="reinforce")
 
@@ -294,7 +295,8 @@ def bench(tmp_path):
             meter = Meter(target, store, ledger, role="target", account="train", method="m", phase="r", scope=scope)
             return execute(jobs, SCORE, meter, LIMITS, infra_retries=0)
 
-        return mas_architect.judge({WORDS.id: WORDS}, run, SCORE, LIMITS, TieredReward(), seed=1), ledger
+        questions = {question.id: question for question in asked}
+        return mas_architect.judge(questions, run, SCORE, LIMITS, reward or TieredReward(), seed=1), ledger
 
     yield build
     store.close()
@@ -326,3 +328,20 @@ def test_a_group_of_equal_texts_is_flat(bench):
     judge, _ = bench()
     values = judge([WORDS.id] * 4, ["a = words(question)\nanswer = last(a)"] * 4, "step 0")
     assert share_of_zero_variance_groups([value.value for value in values], 4) == 1.0
+
+
+class AboveTheGroup:
+    """A reward that needs the other members: the score above the group's mean."""
+
+    def rewards(self, question, executions, cheats):
+        scores = [execution.score for execution in executions]
+        return [RewardValue(score - sum(scores) / len(scores), {"members": len(scores)}) for score in scores]
+
+
+def test_a_reward_gets_the_whole_group_of_a_question(bench):
+    other = Question.make(task="mixed", text="Which comes first? Words: kiwi, plum", reference="kiwi", split="train")
+    judge, _ = bench(reward=AboveTheGroup(), asked=(WORDS, other))
+    first, last = "a = words(question)\nanswer = first(a)", "a = words(question)\nanswer = last(a)"
+    values = judge([WORDS.id] * 4 + [other.id] * 2, [first, last, last, last, first, last], "step 0")
+    assert [value.value for value in values] == [0.75, -0.25, -0.25, -0.25, 0.5, -0.5]
+    assert [value.parts["members"] for value in values] == [4, 4, 4, 4, 2, 2]

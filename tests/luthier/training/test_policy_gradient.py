@@ -136,6 +136,14 @@ def test_rows_are_filled_up_to_equal_passes_with_rows_of_zero_advantage():
     assert keep_unequal(batch_of(0.0, 0.0, 0.0, 0.0), passes=2)["advantages"].tolist() == [0.0, 0.0]
 
 
+def test_a_remainder_is_filled_up_with_copies_of_zero_advantage():
+    kept = keep_unequal(batch_of(0.5, -1.5, 1.0), passes=2)
+    assert kept["advantages"].tolist() == [0.5, -1.5, 1.0, 0.0], "three rows teach in two passes of two; none is lost"
+    assert kept["completion_ids"].tolist() == [[0, 1], [2, 3], [4, 5], [0, 1]]
+    assert keep_unequal(batch_of(0.0), passes=2)["advantages"].tolist() == [0.0, 0.0], "one row that all samples share"
+    assert keep_unequal(batch_of(1.0), passes=3)["advantages"].tolist() == [1.0, 0.0, 0.0]
+
+
 def test_equal_samples_become_one_row_with_the_sum_of_their_advantages():
     import torch
 
