@@ -14,12 +14,19 @@ from luthier.target import Completion, Request
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What an executor makes of one run, before scoring."""
+    """What an executor makes of one run, before scoring.
+
+    Attributes:
+        outcome, answer, error, trace: As of `luthier.execution.Execution`.
+        score: In [0, 1], where the run ended in an environment that scores its own end state; the task is then not
+            asked. None leaves the scoring to the task.
+    """
 
     outcome: Outcome
     answer: str = ""
     error: str = ""
     trace: tuple[Step, ...] = ()
+    score: float | None = None
 
 
 Run = Generator[Sequence[Request], Sequence[Completion], RunResult]

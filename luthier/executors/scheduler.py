@@ -227,9 +227,11 @@ class Scheduler:
     def _score(self, item: _Ended) -> Execution:
         result, outcome, score = item.result, item.result.outcome, Score(0.0)
         error = result.error
-        if outcome == "ok" and not result.answer.strip():
+        if outcome == "ok" and result.score is not None:
+            score = Score(result.score)
+        elif outcome == "ok" and not result.answer.strip():
             outcome, error = "noop", error or "the answer is empty"
-        if outcome == "ok":
+        elif outcome == "ok":
             try:
                 score = self._scorer(item.job.question, result.answer)
             except SandboxError as problem:

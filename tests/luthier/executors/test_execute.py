@@ -11,6 +11,7 @@ import pytest
 
 from luthier.errors import BudgetExhausted, SandboxError, StoreError, TargetError
 from luthier.execution import Limits
+from luthier.executor import RunResult
 from luthier.executors.execute import (
     ExecutionsExhausted,
     InvalidHarness,
@@ -27,7 +28,7 @@ from luthier.ledger.store import Store
 from luthier.progress import Progress
 from luthier.question import Question
 from luthier.stopping import StopRequested, StopSignal
-from luthier.target import Usage
+from luthier.target import Request, Usage
 from luthier.targets.scripted import Fault, ScriptedTarget, prompt_text
 from luthier.task import Score
 
@@ -210,6 +211,35 @@ def test_a_missing_sandbox_is_an_infra_error(store):
     (execution,) = execute([Job(PROMPT, question(1))], broken, meter(store))
     assert (execution.outcome, execution.score, execution.error) == ("infra_error", None, "no fence.")
     assert store.count("executions") == 0
+
+
+class TwoMoves:
+    """An environment of two turns that scores its end state: the share of its moves that were even."""
+
+    kind, version = "prompt", "two-moves-1"
+
+    def start(self, harness, asked, limits, seed):
+        moves = []
+        for turn in ("first", "second"):
+            (reply,) = yield [Request(f"{turn} move after {moves} of {asked.text}", 8)]
+            moves.append(reply.text)
+        return RunResult("ok", score=sum("even" in move for move in moves) / 2)
+
+
+def test_an_environment_scores_its_own_end_state(store, monkeypatch):
+    monkeypatch.setattr("luthier.executors.scheduler.executor_for", lambda kind: TwoMoves())
+    monkeypatch.setattr("luthier.executors.job.executor_for", lambda kind: TwoMoves())
+    target = ScriptedTarget(lambda request: "even" if prompt_text(request).startswith("first") else "odd")
+
+    def never(asked, text):
+        raise AssertionError("the task is not asked")
+
+    m = meter(store, target=target)
+    (execution,) = execute([Job(PROMPT, question(1))], never, m)
+    assert (execution.outcome, execution.score, execution.answer, execution.usage.calls) == ("ok", 0.5, "", 2)
+    again = meter(store, target=target, run="again")
+    assert execute([Job(PROMPT, question(1))], never, again) == [execution], "the store has the score"
+    assert again.ledger.spent("paid").calls == 0
 
 
 def test_an_empty_answer_is_a_noop(store):
