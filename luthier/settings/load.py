@@ -113,6 +113,13 @@ class SftParams(TrainerParams):
     epochs: float = Field(gt=0)
 
 
+class DpoParams(TrainerParams):
+    """Phase dpo (TRL DPOTrainer): prefer one text to another, beside a frozen copy of the start."""
+
+    epochs: float = Field(gt=0)
+    beta: float = Field(default=0.1, gt=0, description="how closely the reference is kept to (DPO, equation 7)")
+
+
 class ReinforceParams(TrainerParams):
     """Phase reinforce (TRL GRPOTrainer). Algorithm, group size, KL and clip are ours: no source states them."""
 

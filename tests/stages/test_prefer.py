@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from luthier.context import StageContext
 from luthier.files import read_rows
 from luthier.method import MethodCard, Preferences
 from luthier.methods import METHODS
 from luthier.settings.base import Section
+from luthier.settings.load import DpoParams, GeneratorParams
 from luthier.target import Request
-from stages import prefer, questions
+from stages import dpo, prefer, questions
 from stages.entry import run_stage
+
+
+class TwiceParams(Section):
+    generator: GeneratorParams = GeneratorParams()
+    dpo: DpoParams = DpoParams(learning_rate=1e-3, batch=1, epochs=1, precision="fp32")
 
 
 class Twice:
     """Prefers the longer of two prompts; needs no generator, so it stands for any method with this phase."""
 
-    card = MethodCard("twice", "Twice", "a test", "prompt", ("prefer", "sft"), "t", "f", "o")
-    section = Section
+    card = MethodCard("twice", "Twice", "a test", "prompt", ("prefer", "dpo"), "t", "f", "o")
+    section = TwiceParams
     keeps = True
 
     def prefer(self, context, asked):
@@ -83,3 +91,22 @@ def test_a_method_without_the_phase_is_refused(project, capsys):
     project()
     assert run_stage("prefer", prefer.work, ["--method", "mas_architect"], per_method=True) == 1
     assert "method 'mas_architect' is not Prefers" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_pairs_train_a_checkpoint_whose_cost_was_forecast(twice, tiny_base, capsys):
+    profile = Path("profiles/tiny.yaml")
+    kept = profile.read_text().split("mas_architect:")[0]
+    profile.write_text(f"{kept}twice: {{ generator: {{ model: {tiny_base} }} }}\n")
+    assert run() == 0
+    assert run_stage("dpo", dpo.work, ["--method", "twice", "--dry-run"], per_method=True, trains=True) == 0
+    told = capsys.readouterr().out
+    assert "dpo: 17 pairs, 1 epochs, batch 1" in told
+    assert run_stage("dpo", dpo.work, ["--method", "twice"], per_method=True, trains=True) == 0
+    record = json.loads(Path("models/dpo/twice/training.json").read_text())
+    assert (record["phase"], record["method"], record["rows"], len(record["curve"])) == ("dpo", "twice", 17, 17)
+    assert record["parent"] == record["inputs"]["base"]
+    with StageContext("dpo", "twice") as context:
+        paid = {line.phase: line.paid.calls for line in context.ledger.totals()}
+    assert paid == {"dpo update": 34, "dpo reference": 34}
+    assert re.search(r"^calls\s+68\s", told.replace("  calls", "calls"), re.MULTILINE), "both models read both texts"
