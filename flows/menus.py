@@ -11,9 +11,6 @@ from luthier.methods import card, learned
 METHODS = learned()
 """The methods that learn."""
 
-Stage = Literal["sft", "dpo", "reinforce", "evaluate"]
-"""A stage of one method."""
-
 Phase = Literal["all", "sft", "dpo", "reinforce", "evaluate"]
 """A stage of one method, or all of them."""
 

@@ -121,7 +121,7 @@ def test_what_the_form_does_not_offer_is_refused_before_it_is_scheduled(client: 
     form = client.read_deployment_by_name("train_generator/by-hand").parameter_openapi_schema
     assert form is not None
     assert form["properties"]["method"]["enum"] == ["mas_architect"]
-    assert form["properties"]["phase"]["enum"] == ["all", "sft", "reinforce", "evaluate"]
+    assert form["properties"]["phase"]["enum"] == ["all", "sft", "dpo", "reinforce", "evaluate"]
     for wrong in ({"method": "mas_architekt"}, {"method": "mas_architect", "phase": "sf"}):
         with pytest.raises(PrefectHTTPStatusError, match="409"):
             schedule(client, "train_generator/by-hand", **wrong)
