@@ -27,11 +27,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_build_ends_in_scores_of_every_contender(built):
     scores = json.loads((built / "data" / "evaluate" / METHOD / "scores.json").read_text())
-    contenders = ["target_alone", "best_fixed", "random_graph", "sft", "reinforce_1", "reinforce"]
+    untrained = ["target_alone", "best_fixed", "random_graph", "nearest_row", "router"]
+    contenders = [*untrained, "sft", "reinforce_1", "reinforce"]
     assert list(scores["test"]) == contenders
     assert set(scores["held_out"]) == set(contenders) - {"random_graph"}
     for standing in scores["test"].values():
         assert sum(standing["outcomes"].values()) == 17
+        assert standing["by_family"]
         assert 0.0 <= standing["pooled"]["low"] <= standing["pooled"]["mean"] <= standing["pooled"]["high"] <= 1.0
     assert scores["oracle_over_pool"]["pooled"]["mean"] >= scores["test"]["best_fixed"]["pooled"]["mean"]
 

@@ -11,7 +11,7 @@ from luthier.errors import InputError
 from luthier.ledger.budget import Price
 from luthier.ledger.prices import price_tags
 from luthier.settings.load import Params
-from luthier.target import Role
+from luthier.target import Role, Usage
 
 
 def priced(prompt: float, completion: float) -> dict[str, float]:
@@ -100,7 +100,10 @@ def test_a_price_limit_names_the_file_and_the_field_that_is_missing(tmp_path, ro
 
 def test_an_unknown_price_is_no_obstacle_without_a_limit_on_it(tmp_path):
     with StageContext("evaluate", "mas_architect", params=params(budget={"calls": 1}), root=tmp_path) as context:
-        context.check_prices(*get_args(Role))
+        roles = get_args(Role)
+        assert len(roles) > 3
+        context.check_prices(*roles)
+        assert {context.ledger.amount(role, Usage(calls=1)).price for role in roles} == {None}
 
 
 def test_a_priced_generator_can_be_limited(tmp_path):
