@@ -20,7 +20,7 @@ from luthier.executors.llm_calls import show
 from luthier.executors.memory import Memory
 from luthier.executors.program import ModuleTrace, wired_traces
 from luthier.harnesses.graph.document import Node, Ref
-from luthier.harnesses.graph.guards import Comparison, Guard, Not, holds, operands
+from luthier.harnesses.graph.guards import Guard, GuardComparison, Not, holds, operands
 from luthier.harnesses.graph.supersteps import Frontier
 from luthier.harnesses.program.harness import ProgramHarness
 from luthier.search.programs import written
@@ -267,8 +267,8 @@ def _ordered(edges: Iterable[Edge]) -> tuple[Edge, ...]:
     return tuple(sorted(dict.fromkeys(edges), key=lambda edge: edge.source))
 
 
-def _comparisons(guard: Guard) -> Iterator[Comparison]:
-    if isinstance(guard, Comparison):
+def _comparisons(guard: Guard) -> Iterator[GuardComparison]:
+    if isinstance(guard, GuardComparison):
         yield guard
     elif isinstance(guard, Not):
         yield from _comparisons(guard.item)

@@ -40,7 +40,7 @@ What was wrong with this output: {criticism}
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class CriticQuestion:
     """One question to a critic.
 
     Attributes:
@@ -74,7 +74,7 @@ class Critic(Protocol):
         """What logs and reports call it."""
         ...
 
-    def criticise(self, asks: Sequence[Ask], purposes: Sequence[str]) -> list[TextDraft]:
+    def criticise(self, asks: Sequence[CriticQuestion], purposes: Sequence[str]) -> list[TextDraft]:
         """Answers in order, "" for no complaint. Purposes are unique in the run and equal on replay."""
         ...
 
@@ -88,7 +88,7 @@ class OfflineCritic:
 
     name: str = "offline critic (ours, offline)"
 
-    def criticise(self, asks: Sequence[Ask], purposes: Sequence[str]) -> list[TextDraft]:
+    def criticise(self, asks: Sequence[CriticQuestion], purposes: Sequence[str]) -> list[TextDraft]:
         """See `Critic`; costs nothing and depends on the asks alone."""
         return [
             TextDraft(
@@ -124,7 +124,7 @@ class ModelCritic:
         """What logs and reports call it."""
         return f"model {self.meter.target.name}"
 
-    def criticise(self, asks: Sequence[Ask], purposes: Sequence[str]) -> list[TextDraft]:
+    def criticise(self, asks: Sequence[CriticQuestion], purposes: Sequence[str]) -> list[TextDraft]:
         """See `Critic`. A call that the machine failed is a draft with a problem.
 
         Raises:
@@ -147,7 +147,7 @@ class ModelCritic:
         ]
 
 
-def question_text(ask: Ask, max_characters: int) -> str:
+def question_text(ask: CriticQuestion, max_characters: int) -> str:
     """The prompt of one question."""
     call = ask.call
     fields = {
@@ -175,7 +175,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} [cut]"
 
 
-def _question(ask: Ask, max_characters: int) -> str:
+def _question(ask: CriticQuestion, max_characters: int) -> str:
     if ask.edge is None:
         return "What is wrong with the instruction of this call?"
     source = ask.graph.calls[ask.edge.source]
@@ -189,7 +189,7 @@ def _question(ask: Ask, max_characters: int) -> str:
     )
 
 
-def _passed(ask: Ask, edge: Edge) -> str:
+def _passed(ask: CriticQuestion, edge: Edge) -> str:
     """What the rules say of an input, or of a choice: nothing when no blame lies in that direction."""
     source = ask.graph.calls[edge.source]
     behind = {source.place, *(call.place for call in ask.graph.upstream(source.place))}

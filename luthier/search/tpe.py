@@ -2,8 +2,9 @@
 
 MIPRO (Opsahl-Ong et al., arXiv 2406.11695) and MIPROv2 (dspy 3.4.1) over optuna's multivariate
 TPE: random validation mini-batches, and after every few trials a full validation of the configuration with the
-best mean that had none yet. `miprov2` and `mipro` are two presets and two methods: v2 also tells the surrogate
-the full scores, as trials of the same weight. That v1 does not is ours (unverified).
+best mean that had none yet. MIPROv2 also tells the surrogate the full scores, as trials of the same weight
+(`tell_full`).
+That MIPRO does not is ours (unverified).
 
 Ours: any seed, 0 included; the seed candidate is validated before anything is proposed, so that a search which is
 stopped early has a best, and counts as fully evaluated (DSPy may validate it again); the schedule ends quietly when
@@ -230,16 +231,6 @@ class TpeSearch:
             return validation * (1 + self.trials), note
         full = -(-self.trials // self.full_every)
         return validation + min(self.minibatch, validation) * self.trials + full * validation, note
-
-
-def miprov2(space: Callable[[Session], Space], trials: int) -> TpeSearch:
-    """MIPROv2's schedule (dspy 3.4.1)."""
-    return TpeSearch(space, trials, name="miprov2")
-
-
-def mipro(space: Callable[[Session], Space], trials: int) -> TpeSearch:
-    """MIPRO's schedule; that full scores stay out of the surrogate is ours."""
-    return TpeSearch(space, trials, tell_full=False, minibatch_from=0, name="mipro")
 
 
 def default_trials(variables: int, values: int) -> int:

@@ -29,7 +29,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class GuardComparison:
     """`left op right`; `op` is one of == != < <= > >= in, not in."""
 
     left: Operand
@@ -52,7 +52,7 @@ class Junction:
     items: tuple[Guard, ...]
 
 
-Guard = Comparison | Not | Junction
+Guard = GuardComparison | Not | Junction
 
 
 def parse_guard(cursor: Cursor, *, tokens_left: int) -> Guard:
@@ -89,7 +89,7 @@ def guard_text(guard: Guard) -> str:
 
 def operands(guard: Guard) -> Iterator[Operand]:
     """All operands, left to right."""
-    if isinstance(guard, Comparison):
+    if isinstance(guard, GuardComparison):
         yield from (guard.left, guard.right)
     elif isinstance(guard, Not):
         yield from operands(guard.item)
@@ -125,16 +125,16 @@ def _negation(cursor: Cursor) -> Guard:
     return _comparison(cursor)
 
 
-def _comparison(cursor: Cursor) -> Comparison:
+def _comparison(cursor: Cursor) -> GuardComparison:
     left = _operand(cursor)
     if cursor.accept("not"):
         cursor.expect("in", _FIX)
-        return Comparison(left, "not in", _operand(cursor))
+        return GuardComparison(left, "not in", _operand(cursor))
     if cursor.accept("in"):
-        return Comparison(left, "in", _operand(cursor))
+        return GuardComparison(left, "in", _operand(cursor))
     for op in _OPERATORS:
         if cursor.accept(op):
-            return Comparison(left, op, _operand(cursor))
+            return GuardComparison(left, op, _operand(cursor))
     raise cursor.error(f"a comparison expected, found {cursor.found}", _FIX)
 
 

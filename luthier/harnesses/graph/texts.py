@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from luthier.harnesses.graph.document import Const, Document
-from luthier.harnesses.graph.guards import Comparison, Guard, Junction, Not
+from luthier.harnesses.graph.guards import Guard, GuardComparison, Junction, Not
 from luthier.harnesses.graph.implementation import Implementation
 from luthier.tools.values import render
 
@@ -37,7 +37,7 @@ def _guard_constants(guard: Guard) -> Iterator[str]:
     elif isinstance(guard, Junction):
         for item in guard.items:
             yield from _guard_constants(item)
-    elif isinstance(guard, Comparison):
+    elif isinstance(guard, GuardComparison):
         sides = (guard.left, guard.right)
         if any(side.kind == "state" for side in sides):
             yield from (render(side.value) for side in sides if side.kind == "const")

@@ -22,13 +22,13 @@ from luthier.question import Question
 from luthier.search.call_graph import CallGraph, Edge
 from luthier.search.candidate import Candidate
 from luthier.search.contracts import Assignment, Criticism, Evaluation, Evidence, Feedback, TextDraft
-from luthier.search.critics import Ask, Critic, OfflineCritic
+from luthier.search.critics import Critic, CriticQuestion, OfflineCritic
 from luthier.search.failed_runs import FailedRun, failed_runs, gathered
 from luthier.search.programs import ProgramBinding
 
 __all__ = ["BackwardCredit", "Critic"]
 
-_Pass = Generator[list[Ask], list[str], dict[int, str]]
+_Pass = Generator[list[CriticQuestion], list[str], dict[int, str]]
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class _Asked:
     def drive(self, runs: Sequence[FailedRun], passes: Sequence[_Pass]) -> list[dict[int, str]]:
         """What each pass came to: criticism of the instruction, by place of the call."""
         found: list[dict[int, str]] = [{} for _ in passes]
-        waiting: list[tuple[int, list[Ask]]] = []
+        waiting: list[tuple[int, list[CriticQuestion]]] = []
 
         def advance(number: int, answers: list[str] | None) -> None:
             try:
@@ -107,7 +107,7 @@ class _Asked:
                 advance(number, [next(drafts) for _ in asks])
         return found
 
-    def _answers(self, asks: Sequence[tuple[str, Ask]]) -> list[str]:
+    def _answers(self, asks: Sequence[tuple[str, CriticQuestion]]) -> list[str]:
         first = len(self.criticisms)
         purposes = [f"{self.purpose}/{first + number}" for number in range(len(asks))]
         if self.known is None:
@@ -139,9 +139,9 @@ def _backward(run: FailedRun, candidate: Candidate, editable: frozenset[str]) ->
             answers = [said] * len(edges)
         else:
             text = candidate.text(call.runs)
-            asks = [Ask(graph, loss, call, said, text, edge) for edge in edges]
+            asks = [CriticQuestion(graph, loss, call, said, text, edge) for edge in edges]
             if call.runs in editable:
-                asks.insert(0, Ask(graph, loss, call, said, text))
+                asks.insert(0, CriticQuestion(graph, loss, call, said, text))
             answers = (yield asks) if asks else []
             if call.runs in editable:
                 own[call.place] = answers.pop(0)

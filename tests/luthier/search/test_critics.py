@@ -12,7 +12,7 @@ from luthier.ledger.ledger import Ledger
 from luthier.ledger.meter import CallsExhausted, Meter
 from luthier.ledger.store import Store
 from luthier.search.call_graph import CallGraph
-from luthier.search.critics import Ask, ModelCritic, OfflineCritic, complaint, question_text
+from luthier.search.critics import CriticQuestion, ModelCritic, OfflineCritic, complaint, question_text
 from luthier.targets.scripted import Fault, ScriptedTarget, prompt_text
 from tests.luthier.search.program_runs import graph_of
 
@@ -43,15 +43,15 @@ def graph(tmp_path: Path) -> CallGraph:
     return graph_of(tmp_path, ROUTE, reply)
 
 
-def asks(graph: CallGraph) -> dict[str, Ask]:
+def asks(graph: CallGraph) -> dict[str, CriticQuestion]:
     order, say = graph.calls[1], graph.calls[2]
     edges = {edge.name: edge for edge in say.edges}
     return {
-        "say": Ask(graph, "L", say, "C", "Say {it}."),
-        "draft": Ask(graph, "L", say, "C", "Say {it}.", edges["draft"]),
-        "kind": Ask(graph, "L", say, "C", "Say {it}.", edges["kind"]),
-        "order": Ask(graph, "L", order, "C", "Order."),
-        "route": Ask(graph, "L", order, "C", "Order.", order.edges[0]),
+        "say": CriticQuestion(graph, "L", say, "C", "Say {it}."),
+        "draft": CriticQuestion(graph, "L", say, "C", "Say {it}.", edges["draft"]),
+        "kind": CriticQuestion(graph, "L", say, "C", "Say {it}.", edges["kind"]),
+        "order": CriticQuestion(graph, "L", order, "C", "Order."),
+        "route": CriticQuestion(graph, "L", order, "C", "Order.", order.edges[0]),
     }
 
 
@@ -130,5 +130,5 @@ def test_the_rules_send_criticism_through_a_choice(tmp_path: Path) -> None:
 
     graph = graph_of(tmp_path, ROUTE, reply)
     tell = graph.calls[1]
-    (draft,) = OfflineCritic().criticise([Ask(graph, "L", tell, "C", "Tell.", tell.edges[0])], ["-"])
+    (draft,) = OfflineCritic().criticise([CriticQuestion(graph, "L", tell, "C", "Tell.", tell.edges[0])], ["-"])
     assert draft.text == "It reached plain (tell) through the choice by kind, and what followed was wrong: L"

@@ -10,7 +10,7 @@ from luthier.ledger.budget import Budget
 from luthier.methods.mipro.spaces import proposed_space
 from luthier.search.demonstrations import Bootstrap, reference_label
 from luthier.search.proposers.grammar import GrammarProposer
-from luthier.search.tpe import Space, TpeSampler, TpeSearch, default_trials, mipro, miprov2
+from luthier.search.tpe import Space, TpeSampler, TpeSearch, default_trials
 
 VARIABLES = (("demonstrations a", 6), ("demonstrations b", 6), ("instruction a", 6), ("instruction b", 6))
 CAP = 100
@@ -90,7 +90,7 @@ def fixed(session):
 @pytest.mark.parametrize(("validation", "trials"), [(40, 3), (50, 2), (51, 5), (60, 7)])
 def test_rollouts_equal_the_formula(toys, validation, trials):
     toy = toys("formula", validation=validation)
-    search = miprov2(fixed, trials)
+    search = TpeSearch(fixed, trials)
     result = toy.search(search, demonstrations=True)
     spent = toy.ledger().spent("alone").rollouts
     full = -(-trials // 5)
@@ -131,12 +131,12 @@ def test_the_schedule_ends_quietly_when_everything_was_validated(toys):
     assert sum(row.detail.get("full", False) for row in result.rows) == 2
 
 
-def test_the_two_presets_differ_in_what_the_surrogate_is_told(toys):
-    second, first = miprov2(fixed, 4), mipro(fixed, 4)
-    assert (second.tell_full, first.tell_full) == (True, False)
+def test_without_a_threshold_every_trial_is_a_mini_batch(toys):
+    """MIPRO's schedule, in which a small validation set is a mini-batch of itself: 10 + 2 x 10 + 10 rollouts."""
+    search = TpeSearch(fixed, 2, tell_full=False, minibatch_from=0)
     toy = toys("v1", validation=10)
-    toy.search(mipro(fixed, 2), demonstrations=True)
-    assert toy.ledger().spent("alone").rollouts == first.forecast(10)[0] - 20 == 10 + 2 * 10 + 10
+    toy.search(search, demonstrations=True)
+    assert toy.ledger().spent("alone").rollouts == search.forecast(10)[0] == 10 + 2 * 10 + 10
 
 
 def test_twice_and_killed_give_the_same_log(toys):

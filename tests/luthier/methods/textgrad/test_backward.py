@@ -11,7 +11,7 @@ from luthier.execution import Execution
 from luthier.harnesses.program.harness import ProgramHarness
 from luthier.methods.textgrad.backward import BackwardCredit
 from luthier.search.contracts import AskingCredit, Evaluation, TextDraft
-from luthier.search.critics import Ask
+from luthier.search.critics import CriticQuestion
 from luthier.search.programs import ProgramBinding
 from tests.luthier.search.program_runs import question, ran
 
@@ -46,14 +46,14 @@ class Echo:
     batches: list[int] = field(default_factory=list, repr=False)
     purposes: list[str] = field(default_factory=list, repr=False)
 
-    def criticise(self, asks: list[Ask], purposes: list[str]) -> list[TextDraft]:
+    def criticise(self, asks: list[CriticQuestion], purposes: list[str]) -> list[TextDraft]:
         self.batches.append(len(asks))
         self.purposes += purposes
         return [
             TextDraft("" if self._key(ask) in self.spared else f"{self._key(ask)}({ask.criticism})") for ask in asks
         ]
 
-    def _key(self, ask: Ask) -> str:
+    def _key(self, ask: CriticQuestion) -> str:
         return f"{ask.call.runs}.{ask.edge.name if ask.edge else 'own'}"
 
 
@@ -153,7 +153,7 @@ def test_known_answers_are_taken_and_nobody_is_asked(evaluation: Evaluation) -> 
 def test_a_failed_answer_is_no_criticism_and_is_kept(evaluation: Evaluation) -> None:
     @dataclass
     class Failing(Echo):
-        def criticise(self, asks: list[Ask], purposes: list[str]) -> list[TextDraft]:
+        def criticise(self, asks: list[CriticQuestion], purposes: list[str]) -> list[TextDraft]:
             return [TextDraft("half a", "broken") if ask.edge else TextDraft("bad") for ask in asks]
 
     made = assign(Failing(), evaluation)
