@@ -22,7 +22,8 @@ from luthier.ledger.meter import Meter
 from luthier.ledger.prices import PriceTag, price_tags
 from luthier.ledger.store import Store
 from luthier.progress import ProgressBar
-from luthier.settings.load import Params, TargetParams, load_params
+from luthier.settings.load import Params, load_params
+from luthier.settings.target import TargetParams
 from luthier.stopping import StopSignal
 from luthier.target import Role, Target, Usage
 from luthier.targets import TargetSpec, open_target

@@ -39,7 +39,7 @@ from luthier.reading import read_json
 from luthier.report.comparison.page import render_comparison
 from luthier.report.comparison.summary import lines, table
 from luthier.report.html.tables import contender_label
-from luthier.settings.load import TargetParams
+from luthier.settings.target import TargetParams
 from luthier.target import Target, Usage
 from stages.entry import Options, run_stage
 from stages.places import COMPARE as OUT

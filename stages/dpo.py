@@ -10,7 +10,7 @@ from luthier.errors import InputError
 from luthier.files import digest_file, digest_text, read_rows_as
 from luthier.ledger.budget import Forecast
 from luthier.methods import card, settings_of
-from luthier.settings.load import DpoParams, GeneratorParams
+from luthier.settings.training import DpoParams, GeneratorParams
 from luthier.target import Usage
 from luthier.training import checkpoint, dpo
 from luthier.training.dpo import PreferenceRow

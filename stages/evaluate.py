@@ -44,7 +44,7 @@ from luthier.method import TRAINING, Trains
 from luthier.methods import card, having, settings_of
 from luthier.question import Question, read_questions
 from luthier.reading import read_object, shaped
-from luthier.settings.load import GeneratorParams, ReinforceParams
+from luthier.settings.training import GeneratorParams, ReinforceParams
 from luthier.target import Target, Usage
 from luthier.targets.support.checkpoints import open_checkpoint
 from luthier.teaching.rows import TeacherRow

@@ -14,7 +14,7 @@ from luthier.method import Trains
 from luthier.methods import having, mas_architect, settings_of
 from luthier.question import Question, read_questions
 from luthier.rewards.tiered import TieredReward
-from luthier.settings.load import PRICE_FIELDS, GeneratorParams, ReinforceParams
+from luthier.settings.training import PRICE_FIELDS, GeneratorParams, ReinforceParams
 from luthier.target import Usage
 from luthier.training import checkpoint, policy_gradient
 from luthier.training.forecast import WRITTEN, Outlook, count_tokens

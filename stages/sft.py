@@ -9,7 +9,7 @@ from luthier.errors import InputError
 from luthier.files import digest_file, digest_text, read_rows_as
 from luthier.ledger.budget import Forecast
 from luthier.methods import settings_of
-from luthier.settings.load import GeneratorParams, SftParams
+from luthier.settings.training import GeneratorParams, SftParams
 from luthier.training import checkpoint, sft
 from luthier.training.forecast import Outlook, count_tokens, update_usage
 from luthier.training.record import base_folder, progress_line

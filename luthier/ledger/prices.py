@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import get_args
 
 from luthier.ledger.budget import Price, Tariff
-from luthier.settings.load import GeneratorParams, Params, TargetParams
+from luthier.settings.load import Params
+from luthier.settings.target import TargetParams
+from luthier.settings.training import GeneratorParams
 from luthier.target import Role
 
 

@@ -35,7 +35,8 @@ from luthier.question import Question
 from luthier.reward import Reward, RewardValue
 from luthier.rewards.cheating import Scorer, find_cheat
 from luthier.settings.base import Section
-from luthier.settings.load import GeneratorParams, ReinforceParams, SftParams, TargetParams
+from luthier.settings.target import TargetParams
+from luthier.settings.training import GeneratorParams, ReinforceParams, SftParams
 from luthier.target import Failure, Message, Request
 from luthier.task import Published
 from luthier.teaching.filters import filter_candidates

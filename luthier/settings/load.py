@@ -23,33 +23,13 @@ from luthier.errors import InputError
 from luthier.reading import PlacedLoader, parse_yaml, read_text
 from luthier.settings.base import Section
 from luthier.settings.search import SearchParams
+from luthier.settings.target import TargetParams
+from luthier.settings.training import GeneratorParams
 
 PARAMS_FILE, PHASES_FILE = "params.yaml", "pipeline.yaml"
 MAX_SEED = 2**32 - 1
 """What every random generator behind a training takes."""
-PRICE_FIELDS = ("prompt_usd_per_million", "completion_usd_per_million", "trained_usd_per_million")
-"""Settings that decide what work costs, and no result."""
 SectionT = TypeVar("SectionT", bound="Section")
-
-
-class TargetParams(Section):
-    """The frozen model. `engine`: openvino | transformers | openai | scripted."""
-
-    engine: Literal["openvino", "transformers", "openai", "scripted"] = "openvino"
-    model: str = Field(default="embedded", description="'embedded', a local folder, or a server's model name")
-    base_url: str = Field(default="", description="server root, for engine openai")
-    revision: str = Field(default="", description="pins a server's weights in the fingerprint")
-    precision: Literal["bf16", "f32"] = "bf16"
-    batch: int = Field(default=64, ge=1)
-    device: str = "cpu"
-    timeout_seconds: float = Field(default=60.0, gt=0, description="of one attempt, first byte to last")
-    retries: int = Field(default=4, ge=0)
-    concurrency: int = Field(default=16, ge=1)
-    outage_seconds: float = Field(default=300.0, ge=0, description="how long to wait for a server that is away")
-    thinking_tokens: int = Field(default=0, ge=0, description="room for a reasoning model to think")
-    share_prefixes: bool = Field(default=False, description="faster, but not exact on the embedded engine")
-    prompt_usd_per_million: float | None = Field(default=None, ge=0, description="unknown stays unknown, never 0")
-    completion_usd_per_million: float | None = Field(default=None, ge=0)
 
 
 class TaskParams(Section):
@@ -85,71 +65,6 @@ class GridParams(Section):
     train: int = Field(ge=1)
     validation: int = Field(ge=1)
     width: int = Field(default=512, ge=1, description="executions advanced together")
-
-
-class GeneratorParams(Section):
-    """The trainable model that writes harnesses."""
-
-    model: str = Field(default="embedded", description="'embedded' or a local folder in Hugging Face form")
-    max_tokens: int = Field(default=48, ge=4, description="bound of one harness text")
-    prompt_usd_per_million: float | None = Field(default=None, ge=0, description="unknown stays unknown, never 0")
-    completion_usd_per_million: float | None = Field(default=None, ge=0)
-    trained_usd_per_million: float | None = Field(default=None, ge=0, description="of tokens that it is trained on")
-
-
-class TrainerParams(Section):
-    """What every training phase shares."""
-
-    learning_rate: float = Field(gt=0)
-    batch: int = Field(ge=1, description="sft: rows per optimiser step; reinforce: rows in memory at once")
-    precision: Literal["fp32", "autocast_bf16", "bf16"] = "autocast_bf16"
-    layers: int = Field(default=0, ge=0, description="train only the last N layers; 0 = all weights (ours)")
-    deepspeed: str = Field(default="", description="ZeRO configuration file, for several GPUs")
-
-
-class SftParams(TrainerParams):
-    """Phase sft (TRL SFTTrainer, loss on the completion alone)."""
-
-    epochs: float = Field(gt=0)
-
-
-class DpoParams(TrainerParams):
-    """Phase dpo (TRL DPOTrainer): prefer one text to another, beside a frozen copy of the start."""
-
-    epochs: float = Field(gt=0)
-    beta: float = Field(default=0.1, gt=0, description="how closely the reference is kept to (DPO, equation 7)")
-
-
-class ReinforceParams(TrainerParams):
-    """Phase reinforce (TRL GRPOTrainer). Algorithm, group size, KL and clip are ours: no source states them."""
-
-    steps: int = Field(ge=1)
-    questions: int = Field(default=8, ge=1, description="questions per step")
-    samples: int = Field(default=8, ge=2, description="group size")
-    temperature: float = Field(default=1.2, gt=0)
-    kl: float = Field(default=0.0, ge=0, description="weight of the KL term against the SFT checkpoint; 0 = off")
-    clip: float = Field(default=0.2, gt=0, description="PPO clip range epsilon")
-    scale: Literal["group", "batch", "none"] = Field(default="group", description="divide advantages by this std")
-    drop_flat_groups: bool = Field(default=True, description="no forward/backward for zero-variance groups (ours)")
-    probe_samples: int = Field(default=8, ge=0, description="samples that choose the questions; 0 = no choice")
-    solved_below: float = Field(default=1.0, gt=0, le=1, description="share of correct samples that ends a question")
-    save_every: int = Field(default=10, ge=1, description="steps between resumable checkpoints")
-    milestones: list[int] = Field(default_factory=list, description="steps whose checkpoints are kept and compared")
-    valid_but_wrong: float = Field(default=0.1, ge=0, le=1, description="middle tier of the reward")
-
-    @model_validator(mode="after")
-    def _whole_batches(self) -> ReinforceParams:
-        if self.questions * self.samples % self.batch:
-            raise ValueError(
-                f"batch {self.batch} does not divide questions x samples = {self.questions * self.samples}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _inner_milestones(self) -> ReinforceParams:
-        if self.milestones != sorted(set(self.milestones)) or any(not 0 < m < self.steps for m in self.milestones):
-            raise ValueError(f"milestones {self.milestones} must rise and lie between 0 and steps = {self.steps}")
-        return self
 
 
 class EvaluateParams(Section):

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from luthier.settings.load import DpoParams
+from luthier.settings.training import DpoParams
 from luthier.stopping import StopSignal
 from luthier.target import Usage
 from luthier.training import checkpoint

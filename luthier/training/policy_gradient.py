@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from luthier.errors import InputError
 from luthier.files import digest_text
 from luthier.reward import RewardValue
-from luthier.settings.load import ReinforceParams
+from luthier.settings.training import ReinforceParams
 from luthier.stopping import StopSignal
 from luthier.target import Usage
 from luthier.training import checkpoint

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from luthier.settings.load import TrainerParams
+from luthier.settings.training import TrainerParams
 from luthier.stopping import StopSignal
 from luthier.training import checkpoint
 from luthier.training.bill import Bill, Updates

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luthier.settings.load import SftParams
+from luthier.settings.training import SftParams
 from luthier.stopping import StopSignal
 from luthier.training.bill import Bill, Updates
 from luthier.training.resume import ResumeFolder

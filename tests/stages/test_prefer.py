@@ -13,7 +13,7 @@ from luthier.files import read_rows
 from luthier.method import MethodCard, Preferences
 from luthier.methods import METHODS
 from luthier.settings.base import Section
-from luthier.settings.load import DpoParams, GeneratorParams
+from luthier.settings.training import DpoParams, GeneratorParams
 from luthier.target import Request
 from stages import dpo, prefer, questions
 from stages.entry import run_stage

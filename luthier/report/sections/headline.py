@@ -6,7 +6,8 @@ from luthier.report.html.markup import Html, element, join
 from luthier.report.html.numbers import count, difference, estimate, percent
 from luthier.report.html.tables import contender_label, facts, note, section
 from luthier.report.sections.data import MethodData, ReportData, pooled
-from luthier.settings.load import GeneratorParams, Params
+from luthier.settings.load import Params
+from luthier.settings.training import GeneratorParams
 
 SEEDS_FOR_A_HEADLINE = 3
 """Figures with fewer seeds are not headlines (docs/design.md, section 10)."""

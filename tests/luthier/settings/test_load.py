@@ -11,7 +11,8 @@ import pytest
 from luthier.errors import InputError
 from luthier.methods import check_settings
 from luthier.methods.mas_architect import MasArchitectParams
-from luthier.settings.load import SftParams, load_params
+from luthier.settings.load import load_params
+from luthier.settings.training import SftParams
 
 ROOT = Path(__file__).resolve().parents[3]
 ASK = "profile: small\nseed: 17\nmethods: [mas_architect]\n"

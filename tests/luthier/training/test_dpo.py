@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from luthier.settings.load import DpoParams
+from luthier.settings.training import DpoParams
 from luthier.training import checkpoint, dpo
 from luthier.training.dpo import PreferenceRow
 from tests.conftest import GRAPHS, PROMPTS

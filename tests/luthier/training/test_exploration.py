@@ -15,7 +15,7 @@ from luthier.ledger.store import Store
 from luthier.methods import mas_architect
 from luthier.question import Question
 from luthier.rewards.tiered import TieredReward
-from luthier.settings.load import ReinforceParams, SftParams
+from luthier.settings.training import ReinforceParams, SftParams
 from luthier.targets.scripted import ScriptedTarget
 from luthier.tasks.generated.mixed import MixedSuite
 from luthier.training import checkpoint, policy_gradient, sft

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from luthier.reward import RewardValue
-from luthier.settings.load import ReinforceParams
+from luthier.settings.training import ReinforceParams
 from luthier.training import checkpoint, policy_gradient
 from luthier.training.policy_gradient import (
     KEPT,

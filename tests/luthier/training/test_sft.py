@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from luthier.settings.load import SftParams
+from luthier.settings.training import SftParams
 from luthier.training import checkpoint, sft
 from luthier.training.sft import SftRow
 from tests.conftest import GRAPHS, PROMPTS

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TRAIN = """
 import sys
 from pathlib import Path
-from luthier.settings.load import ReinforceParams, SftParams
+from luthier.settings.training import ReinforceParams, SftParams
 from luthier.reward import RewardValue
 from luthier.training import policy_gradient, sft
 from tests.conftest import GRAPHS, PROMPTS
