@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from luthier.ledger.meter import Meter
+from luthier.search.binding import Binding
 from luthier.search.contracts import Proposer
 from luthier.search.demonstrations import Label
-from luthier.search.programs import ProgramBinding
 from luthier.search.proposers.grammar import GrammarProposer
 
 
@@ -16,13 +16,13 @@ class Parts:
     """The parts that the settings name.
 
     Attributes:
-        binding: Between the program and its candidates.
+        binding: Between the harness and its candidates.
         proposer: Writes instructions: the offline grammar, or a model.
         critic_meter: Pays the calls of a model that criticises (role critic); None offline.
         label: Where labelled demonstrations come from; None gives none.
     """
 
-    binding: ProgramBinding
+    binding: Binding
     proposer: Proposer = field(default_factory=GrammarProposer)
     critic_meter: Meter | None = None
     label: Label | None = None

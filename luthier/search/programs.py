@@ -30,6 +30,11 @@ class ProgramBinding:
 
     program: ProgramHarness
 
+    @property
+    def harness(self) -> ProgramHarness:
+        """The program."""
+        return self.program
+
     def candidate(self) -> Candidate:
         """The program as it stands: instruction and demonstrations by module name."""
         modules = self.program.modules

@@ -30,6 +30,7 @@ from pydantic import Field
 from luthier.method import MethodCard, SearchMethod
 from luthier.methods.mipro.grounded import GroundedProposer
 from luthier.methods.mipro.spaces import Grounding, proposed_space
+from luthier.search.binding import program_of
 from luthier.search.contracts import Proposer
 from luthier.search.credit import OutcomeCredit
 from luthier.search.demonstrations import Bootstrap, unlabelled
@@ -155,7 +156,7 @@ class Mipro:
             return given, "runs"
         grounded = GroundedProposer(
             given.meter,
-            self.parts.binding.program,
+            program_of(self.parts.binding, CARD.title),
             session.train,
             feedback=session.scope.feedback,
             max_tokens=given.max_tokens,

@@ -22,6 +22,7 @@ from pydantic import Field
 from luthier.method import MethodCard, SearchMethod
 from luthier.methods.optoprime.joint import Joint
 from luthier.methods.optoprime.report_graph import ReportCredit
+from luthier.search.binding import program_of
 from luthier.search.contracts import Acceptance
 from luthier.search.parts import Parts
 from luthier.search.selectors import Always, NotWorse, selector_of
@@ -51,7 +52,7 @@ class OptoprimeParams(ReflectiveParams):
 def build(settings: OptoprimeParams, parts: Parts) -> Search:
     """The search of these settings."""
     acceptance: Acceptance = NotWorse() if settings.acceptance == "validation" else Always()
-    program = parts.binding.program
+    program = program_of(parts.binding, CARD.title)
     return Joint(
         parts.proposer,
         selector_of(settings.selector, settings.width),

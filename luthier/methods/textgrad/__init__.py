@@ -22,6 +22,7 @@ from pydantic import Field
 
 from luthier.method import MethodCard, SearchMethod
 from luthier.methods.textgrad.backward import BackwardCredit
+from luthier.search.binding import program_of
 from luthier.search.contracts import Acceptance
 from luthier.search.critics import Critic, ModelCritic, OfflineCritic
 from luthier.search.parts import Parts
@@ -59,7 +60,7 @@ def build(settings: TextgradParams, parts: Parts) -> Search:
         parts.proposer,
         selector_of(settings.selector, settings.width),
         acceptance,
-        BackwardCredit(parts.binding.program, critic),
+        BackwardCredit(program_of(parts.binding, CARD.title), critic),
         components="all",
         batch=settings.batch,
         iterations=settings.iterations,
