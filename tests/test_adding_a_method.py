@@ -43,7 +43,10 @@ def test_the_example_touches_its_file_the_list_and_the_pipeline_and_nothing_else
     assert f"luthier.methods.{NAME}" in code
     assert "luthier.methods.mas_architect" not in code
     scores = json.loads((folder / f"data/evaluate/{NAME}/scores.json").read_text())
-    assert {"sft", "target_alone", "best_fixed"} <= {*scores["test"]}
-    assert {*scores["differences"]} == {"sft_minus_best_fixed", "sft_minus_target_alone"}
+    lookups = {"nearest_row", "router"}
+    assert {"sft", "target_alone", "best_fixed", *lookups} <= {*scores["test"]}
+    opponents = {name.removeprefix("sft_minus_") for name in scores["differences"]}
+    assert opponents - lookups == {"best_fixed", "target_alone"}
+    assert len(opponents & lookups) == 1, "beside every trained checkpoint stands the best lookup"
     record = json.loads((folder / f"models/sft/{NAME}/training.json").read_text())
     assert (record["method"], record["phase"]) == (NAME, "sft")
