@@ -20,7 +20,7 @@ _DROPPED = re.compile(
 _DELIMITER = re.compile(r"\\?\$|\\[()\[\]]")
 _ROW_END = re.compile(r"\\\\(?:\[[^\[\]]{0,20}\])?|\\cr(?![a-z])")
 _UNIT = re.compile(
-    r"(?<=[\w})])(?:\s|~|\\[,;:! ]|\\q?quad(?![a-z]))*+\\(?:text|mbox|textrm|mathrm)\{([^{}()]*)\}(?:\^\{?\d\}?)?$"
+    r"(?<=[\w})])(?:\s|~|\\[,;:! ]|\\q?quad(?![a-z]))*\\(?:text|mbox|textrm|mathrm)\{([^{}()]*)\}(?:\^\{?\d\}?)?$"
 )
 _PLAIN_UNIT = re.compile(
     r"(?<=\d)\s++(?:square\s|cubic\s|sq\.?\s)?(?:mm|cm|km|inch|inches|ft|foot|feet|yards?|miles?|met(?:er|re)s?"

@@ -253,7 +253,7 @@ def spend(store: Store, run: str, purpose: str, *, cached: bool = False, priced:
     ledger.settle([], [entry])
 
 
-def test_the_ledger_sums_all_runs_paid_and_as_if_alone(capsys, here):
+def test_the_ledger_sums_all_runs_paid_and_uncached(capsys, here):
     store = Store(here / ".cache" / "store.sqlite")
     assert run(capsys, "ledger") == (0, "nothing was spent yet\n", "")
     spend(store, "grid", "a", priced=True)
@@ -265,9 +265,9 @@ def test_the_ledger_sums_all_runs_paid_and_as_if_alone(capsys, here):
     assert status == 0
     assert rows == [
         ["data", "target", "grid", "paid", "0", "1", "1,000", "100", "2.0", "0.0012"],
-        ["data", "target", "grid", "as", "if", "alone", "0", "1", "1,000", "100", "2.0", "0.0012"],
+        ["data", "target", "grid", "uncached", "0", "1", "1,000", "100", "2.0", "0.0012"],
         ["data", "target", "teach", "paid", "0", "1", "1,000", "100", "2.0", "unknown"],
-        ["data", "target", "teach", "as", "if", "alone", "0", "2", "2,000", "200", "4.0", "unknown"],
+        ["data", "target", "teach", "uncached", "0", "2", "2,000", "200", "4.0", "unknown"],
     ]
 
 

@@ -175,7 +175,7 @@ def test_a_docstring_and_a_comment_leave_all_results_as_they_are(built):
         ("executors/scheduler.py", MAIN | {"search@gepa"}, set()),
         ("luthier/ledger/store.py", MAIN, set()),
         ("settings/load.py", MAIN, set()),
-        ("luthier/generator.py", {f"evaluate@{METHOD}", f"replicas@{METHOD}"}, {"grid", "search@gepa"}),
+        ("luthier/generator.py", {f"evaluate@{METHOD}", f"replicas@{METHOD}"}, {"questions", "search@gepa"}),
         ("teach.py", {f"teach@{METHOD}", f"replicas@{METHOD}"}, {"grid", f"sft@{METHOD}", "compare"}),
         ("gepa.py", {"search@gepa"}, MAIN | {"search@mipro"}),
         ("headline.py", {"report"}, MAIN | {f"replicas@{METHOD}", "search@gepa", "compare"}),
