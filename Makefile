@@ -42,8 +42,8 @@ test-extras: $(EXTRAS)/.installed ## the tests that need the extras or a vLLM se
 $(EXTRAS)/.installed: $(VENV)/.installed requirements/extras.lock
 	test -x $(EXTRAS)/bin/python || $(BIN)/python -m venv $(EXTRAS)
 	# The main environment stays visible behind what is installed here.
-	echo "import site; site.addsitedir('$$($(BIN)/python -c 'import site; print(*site.getsitepackages())')')" \
-		> "$$($(EXTRAS)/bin/python -c 'import site; print(*site.getsitepackages())')/main_environment.pth"
+	echo "import site; site.addsitedir('$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')')" \
+		> "$$($(EXTRAS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/main_environment.pth"
 	DS_BUILD_OPS=0 $(EXTRAS)/bin/python -m pip install --quiet -r requirements/extras.lock
 	touch $@
 
