@@ -29,13 +29,16 @@ def profile_fields(stage: dict[str, Any]) -> list[str]:
 def test_every_profile_states_each_setting_that_a_stage_depends_on(path):
     """DVC takes no default for one that is missing."""
     profile = yaml.safe_load(path.read_text())
+    checked = 0
     for name, stage in STAGES.items():
         for method in PHASES[EACH.get(name, "evaluate")]:
             for field in profile_fields(stage):
+                checked += 1
                 section = profile
                 for part in field.replace("${item}", method).replace("${key}", method).split("."):
                     assert part in section, f"{name}: {field}"
                     section = section[part]
+    assert checked > len(STAGES)
 
 
 def test_no_setting_stands_both_whole_and_in_part():

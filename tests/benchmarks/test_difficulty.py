@@ -24,6 +24,7 @@ def test_draws_are_valid_seeded_and_differ(name: str) -> None:
     train = open_task(name).questions("train", 200, 0)
     draws = draw_all(name, train, 8, 0)
     again = draw_all(name, train, 8, 0)
+    assert len(draws) == 8 * len(DRAWERS[name][1])
     assert [draw.harness.digest for draw in draws] == [draw.harness.digest for draw in again]
     assert len({draw.harness.digest for draw in draws if draw.demonstrations}) == sum(
         d.demonstrations > 0 for d in draws

@@ -36,7 +36,8 @@ def marks(project: Path) -> list[str]:
 
 
 def wait_for_start(project: Path) -> None:
-    for _ in range(1000):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
         if marks(project) == ["start"]:
             return
         time.sleep(0.02)

@@ -106,7 +106,7 @@ def test_a_signal_while_a_command_imports_ends_it_with_one_line(tmp_path, number
     assert process.stdout is not None
     assert process.stdout.readline() == "importing\n"
     process.send_signal(number)
-    _, told = process.communicate(timeout=10)
+    _, told = process.communicate(timeout=25)
     assert (process.returncode, told.strip()) == (
         STOPPED,
         "stopped on request before the work began; run again to start it",

@@ -114,8 +114,10 @@ def test_the_front_holds_what_nothing_else_beats(runs):
 
 def test_one_seed_gives_no_interval_over_seeds_and_is_read_over_questions(runs):
     several = {(pair.ours, pair.theirs): pair for pair in only(compare(runs, "f")).pairs}
+    assert several
     assert all(pair.over_seeds is not None for pair in several.values())  # the fixed one has nothing to draw
     alone = {(pair.ours, pair.theirs): pair for pair in only(compare([runs[0], runs[2], runs[4]], "f")).pairs}
+    assert set(alone) == set(several)
     assert all(pair.over_seeds is None for pair in alone.values())
     assert all(pair.widest == pair.difference.interval for pair in alone.values())
 

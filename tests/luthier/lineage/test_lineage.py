@@ -261,6 +261,7 @@ def test_the_tree_reaches_the_questions(built: Path) -> None:
     assert run.data.tags["dvc.data/grid.md5"] == read_stages(built)["grid"].outs[0].md5
     assert {item.dataset.name for item in run.inputs.dataset_inputs} == {"data/questions", "models/sft/mas_architect"}
     questions = {out.md5 for out in read_stages(built)["questions"].outs}
+    assert questions
     assert all(md5[:12] in text for md5 in questions)
     assert "(clean)" in text
 

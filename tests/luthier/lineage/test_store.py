@@ -30,7 +30,9 @@ def test_a_copied_folder_keeps_its_mlflow_and_leaves_the_first_alone(built: Path
     found = lineage.find("mas_architect/reinforce", root=copy)
     assert found.model_id == lineage.find("mas_architect/reinforce", root=built).model_id
     client = lineage.ensure_store(copy)
-    assert all(path.startswith(f"{copy}/mlruns/") for path in paths_in(copy))
+    moved = paths_in(copy)
+    assert len(moved) == len(before) > 0
+    assert all(path.startswith(f"{copy}/mlruns/") for path in moved)
     assert "params.yaml" in {item.path for item in client.list_artifacts(found.run_id)}
     with lineage.start_phase("sft", "m", root=copy) as run:
         client.log_text(run.run_id, "here", "note.txt")

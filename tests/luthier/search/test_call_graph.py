@@ -210,6 +210,7 @@ modules:
 @pytest.mark.parametrize("source", ["drawn", "mixed", "twohop", "explained"])
 def test_whatever_ran_every_value_comes_from_where_the_edges_say(tmp_path: Path, source: str) -> None:
     outcomes: Counter[str] = Counter()
+    edges = 0
     for seed in range(20 if source == "drawn" else 8):
         rng = random.Random(seed)
         program = draw_program(rng) if source == "drawn" else read_program_file(source)
@@ -226,6 +227,7 @@ def test_whatever_ran_every_value_comes_from_where_the_edges_say(tmp_path: Path,
         outcomes[row.outcome] += 1
         assert [call.node for call in graph.calls] == [step.node for step in row.trace]
         for call in graph.calls:
+            edges += len(call.edges)
             assert all(edge.source < call.place for edge in call.edges)
             given = dict(call.inputs)
             assert all(given[edge.name] == edge.value for edge in call.edges if edge.role == "value")
@@ -234,6 +236,7 @@ def test_whatever_ran_every_value_comes_from_where_the_edges_say(tmp_path: Path,
         assert all(edge.source in leading for place in leading for edge in graph.calls[place].edges)
         blame(graph, "Expected '7', but it was 'x'.")
     assert sum(outcomes.values()) - outcomes["invalid"] >= 8
+    assert edges > 0
 
 
 def _any(words: Sequence[str], rng: random.Random) -> Reply:

@@ -79,6 +79,7 @@ def test_sets_are_those_of_dspy_under_seed_0(toy):
     assert sets[0] == {}
     assert sets[1] == Bootstrap(max_labelled=2).labelled(session)
     assert [item.output for item in sets[2]["prompt"]] == ["right 3", "right 7", "right 11"]
+    assert len(sets) > 3
     for number, shots in enumerate(sets[3:]):
         order, size = list(toy.train), random.Random(number).randint(1, 3)
         random.Random(number).shuffle(order)

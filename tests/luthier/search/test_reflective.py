@@ -38,6 +38,7 @@ def test_the_curve_rises_and_is_dated_after_the_evaluation_that_proved_it(toy):
     result = toy.search(GRAMMAR)
     curve = result.curve("rollouts")
     assert curve[0] == (len(toy.validation), 0.25)
+    assert len(curve) > 1
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(curve))
     spent = 0
     for row in result.rows:

@@ -16,7 +16,9 @@ from luthier.search.stopping import WholeSteps
 
 def test_validation_gives_scores_only_and_training_everything(toy):
     session = toy.session()
-    for row in session.validate(toy.start).executions:
+    validated = session.validate(toy.start).executions
+    assert len(validated) == len(toy.validation) > 0
+    for row in validated:
         assert (row.answer, row.feedback, row.error, row.trace) == ("", "", "", ())
     rows = session.evaluate(toy.start, toy.train, "minibatch").executions
     assert rows[0].feedback.startswith("expected 'right 0'")

@@ -39,9 +39,11 @@ def test_the_svg_is_whole_and_needs_nothing_from_outside() -> None:
 
 def test_nothing_overlaps_and_everything_is_inside_the_picture() -> None:
     for seed in range(60):
-        svg = to_svg(random_graph(random.Random(seed)))
+        graph = random_graph(random.Random(seed))
+        svg = to_svg(graph)
         left, top, width, height = map(float, ElementTree.fromstring(svg).attrib["viewBox"].split())
         drawn = boxes(svg)
+        assert len(drawn) >= len(graph.nodes) > 0
         for number, (a, b, c, d) in enumerate(drawn):
             assert left <= a <= c <= left + width
             assert top <= b <= d <= top + height

@@ -65,7 +65,9 @@ def test_a_short_curve_shows_its_points_and_a_long_one_its_mean():
 def test_curves_stay_inside_their_frame_also_below_zero():
     values = tuple((float(step), (-1) ** step * step / 100) for step in range(1, 31))
     drawn = line_chart("Loss", [Series("loss", values)], unit="nats", top=None)
-    for points in re.findall(r'points="([^"]+)"', drawn):
+    lines = re.findall(r'points="([^"]+)"', drawn)
+    assert lines
+    for points in lines:
         for point in points.split():
             x, y = map(float, point.split(","))
             assert 46 <= x <= 328.01
