@@ -92,7 +92,7 @@ class StageContext:
 
         The budget is no part of it, so that a raised limit still counts what was spent before.
         """
-        settings = self.params.model_dump(exclude={"ask": {"budget"}, "file": True})
+        settings = self.params.model_dump(exclude={"ask": {"budget"}, "phases": True, "file": True})
         settings_digest = digest_text(json.dumps(settings, sort_keys=True))[:12]
         return f"{self.stage}@{self.method or 'all'}/{self.params.ask.seed}/{settings_digest}"
 

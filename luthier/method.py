@@ -1,6 +1,7 @@
 """`Method`: one published system. Which phases it has, and what each of them does, lives in its one file.
 
-A method is one object. What it can do shows in what it implements: `Teaches`, `Prefers`, `Trains`, `Searches`. Stages,
+A method is one object. What it can do shows in what it implements: `Teaches`, `Prefers`, `Trains`, `Reinforces`,
+`Searches`. Stages,
 flows, lineage and report ask the object and know no method's name; `luthier.methods.METHODS` is the list of them.
 """
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # what a method reaches is what it imports itself
     from luthier.search.session import Search
     from luthier.settings.base import Section
     from luthier.teaching.rows import TeacherRow, TeachLog
+    from luthier.training.policy_gradient import Judge
 
 Phase = Literal["teach", "prefer", "sft", "dpo", "reinforce", "search"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -144,6 +146,15 @@ class Trains(Method, Protocol):
 
     def generator(self, name: str, meter: Meter, context: StageContext) -> Generator:
         """A trained checkpoint as generator; the meter is that of the opened checkpoint and pays as role generator."""
+        ...
+
+
+@runtime_checkable
+class Reinforces(Trains, Protocol):
+    """A method with phase *reinforce*."""
+
+    def judge(self, context: StageContext, questions: Mapping[str, Question]) -> Judge:
+        """The reward of sampled texts on these questions, by id; what they spend on the target, account train pays."""
         ...
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from luthier.context import CACHE, StageContext
+from luthier.context import StageContext
 from luthier.errors import InputError
-from luthier.files import digest_file, digest_text, read_rows_as
+from luthier.files import digest_file, read_rows_as
 from luthier.ledger.budget import Forecast
-from luthier.methods import card, settings_of
-from luthier.settings.training import DpoParams, GeneratorParams
+from luthier.methods import settings_of
+from luthier.settings.training import DpoParams
 from luthier.target import Usage
 from luthier.training import checkpoint, dpo
 from luthier.training.dpo import PreferenceRow
 from luthier.training.forecast import Outlook, count_tokens, update_usage
-from luthier.training.record import base_folder, progress_line
-from luthier.training.resume import held
 from stages.entry import Options, run_stage
 from stages.places import DPO as OUT
-from stages.places import MODELS, PREFER
+from stages.places import PREFER
+from stages.trained import start_of, train_phase
 
 
 def work(context: StageContext, options: Options) -> None:
@@ -35,33 +35,9 @@ def work(context: StageContext, options: Options) -> None:
         print(forecast(context, rows, base, settings.epochs).render())
         return
     context.check_prices("trained", "generator")
-    seed = context.params.ask.seed
     inputs = {"rows": digest_file(source), "base": checkpoint.digest(base)}
-    identity = digest_text(f"dpo {inputs} {settings.model_dump_json()} {seed}")[:16]
-    scratch = CACHE / "training" / f"dpo-{identity}"
-    record = {"phase": "dpo", "method": context.method, "seed": seed, "parent": inputs["base"], "inputs": inputs}
-    with held(scratch):
-        dpo.train(
-            rows,
-            base,
-            OUT / context.method,
-            settings,
-            seed=seed,
-            record=record,
-            scratch=scratch,
-            bill=context.bill(identity, scratch),
-            report=progress_line("dpo"),
-            stop=context.stop,
-        )
-
-
-def start_of(context: StageContext) -> Path:
-    """The checkpoint of the phase before, else the generator's own model."""
-    phases = card(context.method).checkpoints
-    before = phases[: phases.index("dpo")]
-    if before:
-        return MODELS / before[-1] / context.method
-    return base_folder(settings_of(context.params, context.method, "generator", GeneratorParams).model, CACHE)
+    train = partial(dpo.train, rows, base, OUT / context.method, settings)
+    train_phase(context, train, inputs, settings.model_dump_json())
 
 
 def forecast(context: StageContext, rows: Sequence[PreferenceRow], base: Path, epochs: float) -> Forecast:

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from luthier.context import StageContext
-from luthier.errors import BudgetExhausted, InputError, LuthierError, TargetError
+from luthier.errors import BudgetExhausted, LuthierError, TargetError
 from luthier.experiment import share_cache
-from luthier.methods import check_phases, check_settings, learned
-from luthier.methods import searches as searching
-from luthier.settings.load import PHASES_FILE, near, read_phases
+from luthier.methods import check_asked, check_settings
 from luthier.stopping import STOPPED, StopRequested, StopSignal
 
 __all__ = ["INTERRUPTED", "STOPPED", "TRY_AGAIN", "Options", "run_stage"]
@@ -67,10 +65,8 @@ def run_stage(
             share_cache(Path("."))
             with StageContext(name, options.method, stop=stop) as context:
                 check_settings(context.params)
-                if Path(PHASES_FILE).is_file():
-                    check_phases(read_phases(Path(".")))
                 if per_method:
-                    _check_method(options.method, searches=searches)
+                    check_asked("searches" if searches else "methods", options.method)
                 work(context, options)
             if not trains:
                 stop.check()
@@ -88,13 +84,3 @@ def run_stage(
             # Waiting for a server ends when a stop is asked for: that is the stop, and no fault to try again.
             return STOPPED if stop is not None and stop.requested() else TRY_AGAIN
         return 1
-
-
-def _check_method(name: str, *, searches: bool) -> None:
-    known = searching() if searches else learned()
-    if name not in known:
-        raise InputError(
-            f"field {'searches' if searches else 'methods'}: {name!r} is unknown{near(name, known)}",
-            where="params.yaml",
-            fix=f"use one of {', '.join(known)}",
-        )

@@ -41,10 +41,10 @@ from luthier.harnesses.pool.random_graph import random_graph
 from luthier.ledger.budget import Forecast
 from luthier.ledger.ledger import Account
 from luthier.method import TRAINING, Trains
-from luthier.methods import card, having, settings_of
+from luthier.methods import card, generator_of, having, settings_of
 from luthier.question import Question, read_questions
 from luthier.reading import read_object, shaped
-from luthier.settings.training import GeneratorParams, ReinforceParams
+from luthier.settings.training import ReinforceParams
 from luthier.target import Target, Usage
 from luthier.targets.support.checkpoints import open_checkpoint
 from luthier.teaching.rows import TeacherRow
@@ -200,7 +200,7 @@ def forecast(
         *_lookup_jobs(context, [*test, *held_out], validation, pool),
     ]
     settings, method = (
-        settings_of(context.params, context.method, "generator", GeneratorParams),
+        generator_of(context),
         having(context.method, Trains),
     )
     base = base_folder(settings.model, CACHE)

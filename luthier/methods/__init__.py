@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Literal, TypeVar
 
+from luthier.context import StageContext
 from luthier.errors import InputError
-from luthier.method import PHASES, Method, MethodCard, Prefers, Searches, Teaches, Trains
+from luthier.method import PHASES, Method, MethodCard, Prefers, Reinforces, Searches, Teaches, Trains
 from luthier.methods import bootstrap, gepa, mas_architect, mipro, optoprime, textgrad
 from luthier.settings.base import Section
-from luthier.settings.load import PHASES_FILE, Params, near
+from luthier.settings.load import PARAMS_FILE, PHASES_FILE, Params, near
+from luthier.settings.training import GeneratorParams
 
-_NEEDS: Mapping[str, type[Method]] = {"teach": Teaches, "prefer": Prefers, "search": Searches}
-"""What a method of a phase implements; the phases that train need `Trains`."""
+_NEEDS: Mapping[str, type[Method]] = {
+    "teach": Teaches,
+    "prefer": Prefers,
+    "reinforce": Reinforces,
+    "search": Searches,
+}
+"""What a method of a phase implements; the other phases need `Trains`."""
 SectionT = TypeVar("SectionT", bound=Section)
 MethodT = TypeVar("MethodT", bound=Method)
 
@@ -102,6 +109,11 @@ def settings_of(params: Params, name: str, part: str, kind: type[SectionT]) -> S
     return value
 
 
+def generator_of(context: StageContext) -> GeneratorParams:
+    """The trainable model of a stage's method."""
+    return settings_of(context.params, context.method, "generator", GeneratorParams)
+
+
 def card(name: str) -> MethodCard:
     """The card of a method.
 
@@ -121,6 +133,21 @@ def searches() -> tuple[str, ...]:
     return tuple(name for name, method in METHODS.items() if "search" in method.card.phases)
 
 
+def check_asked(field: Literal["methods", "searches"], name: str) -> None:
+    """Check that a method asked for in this field of `params.yaml` learns, or searches.
+
+    Raises:
+        InputError: it is unknown, or does not; near matches are named.
+    """
+    known = learned() if field == "methods" else searches()
+    if name not in known:
+        raise InputError(
+            f"field {field}: {name!r} is unknown{near(name, known)}",
+            where=PARAMS_FILE,
+            fix=f"use one of {', '.join(known)}",
+        )
+
+
 def check_settings(params: Params) -> None:
     """Check what the settings say of methods: names, phases, and every section of the profile.
 
@@ -128,17 +155,12 @@ def check_settings(params: Params) -> None:
         InputError: a method is unknown, the pipeline's phases of it are not its own, or a field of its section is
             unknown, of the wrong type or out of range.
     """
-    for field, names, known in (
-        ("methods", params.ask.methods, learned()),
-        ("searches", params.ask.searches, searches()),
-    ):
-        for name in names:
-            if name not in known:
-                raise InputError(
-                    f"field {field}: {name!r} is unknown{near(name, known)}",
-                    where="params.yaml",
-                    fix=f"use one of {', '.join(known)}",
-                )
+    for name in params.ask.methods:
+        check_asked("methods", name)
+    for name in params.ask.searches:
+        check_asked("searches", name)
+    if params.phases:
+        check_phases(params.phases)
     for name in params.methods:
         if name not in METHODS:
             known = (*METHODS, *type(params.profile).model_fields)

@@ -34,6 +34,7 @@ from luthier.method import Lessons, MethodCard, Taught
 from luthier.question import Question
 from luthier.reward import Reward, RewardValue
 from luthier.rewards.cheating import Scorer, find_cheat
+from luthier.rewards.tiered import TieredReward
 from luthier.settings.base import Section
 from luthier.settings.target import TargetParams
 from luthier.settings.training import GeneratorParams, ReinforceParams, SftParams
@@ -43,6 +44,7 @@ from luthier.teaching.filters import filter_candidates
 from luthier.teaching.rows import TeacherCandidate
 from luthier.teaching.tries import confirm, vary
 from luthier.tools.registry import TOOLS
+from luthier.training.policy_gradient import Judge
 
 CARD = MethodCard(
     name="mas_architect",
@@ -259,7 +261,7 @@ def clean_server_reply(text: str) -> str:
 
 def judge(
     questions: Mapping[str, Question], run: ScopedRun, scorer: Scorer, limits: Limits, reward: Reward, seed: int
-) -> Callable[[Sequence[str], Sequence[str], str], list[RewardValue]]:
+) -> Judge:
     """The reward of *reinforce*: run every sampled text on its question and grade it.
 
     Args:
@@ -318,6 +320,17 @@ class MasArchitect:
         """See `trained_generator`; the longest harness is the profile's."""
         settings = context.params.section(context.method, MasArchitectParams)
         return trained_generator(name, meter, settings.generator.max_tokens)
+
+    def judge(self, context: StageContext, questions: Mapping[str, Question]) -> Judge:
+        """See `judge`; the middle tier of the reward is the profile's."""
+        settings = context.params.section(context.method, MasArchitectParams).reinforce
+
+        def run(jobs: Sequence[Job], scope: str) -> list[Execution]:
+            meter = context.meter("target", "train", split="train", scope=scope)
+            return context.execute(jobs, meter, "reinforce", quiet=True)
+
+        reward = TieredReward(settings.valid_but_wrong)
+        return judge(questions, run, context.task.score, context.limits, reward, context.params.ask.seed)
 
 
 METHOD = MasArchitect()

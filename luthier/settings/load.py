@@ -134,6 +134,7 @@ class Params(Section):
         ask: `params.yaml`. profile: What the profile says beside its methods.
         methods: What the profile says of each method, by name, as written; `section` checks and reads it.
         within_search: Those of them whose section stands under `search`.
+        phases: `pipeline.yaml`; empty where there is none.
         file: The profile's file, for messages.
     """
 
@@ -141,6 +142,7 @@ class Params(Section):
     profile: Profile
     methods: dict[str, dict[str, Any]] = Field(default_factory=dict)
     within_search: list[str] = Field(default_factory=list)
+    phases: dict[str, dict[str, str]] = Field(default_factory=dict)
     file: str = "profile"
 
     def section(self, method: str, kind: type[SectionT], *path: str) -> SectionT:
@@ -186,7 +188,8 @@ def load_params(root: Path = Path(".")) -> Params:
         InputError: a file is missing or broken, or a field is unknown, of the wrong type or out of range.
     """
     ask_path = root / PARAMS_FILE
-    ask = _asked(root, _parse(Ask, _read(ask_path), ask_path))
+    phases = read_phases(root) if (root / PHASES_FILE).is_file() else {}
+    ask = _asked(root, _parse(Ask, _read(ask_path), ask_path), phases)
     profiles = sorted(path.stem for path in (root / "profiles").glob("*.yaml"))
     if ask.profile not in profiles:
         raise InputError(
@@ -199,7 +202,7 @@ def load_params(root: Path = Path(".")) -> Params:
     general, methods = _apart(written, path)
     within = [name for name in methods if name not in written]
     profile = _parse(Profile, general, path)
-    return Params(ask=ask, profile=profile, methods=methods, within_search=within, file=str(path))
+    return Params(ask=ask, profile=profile, methods=methods, within_search=within, phases=phases, file=str(path))
 
 
 def _over_defaults(kind: type[Section], value: Any) -> Any:
@@ -215,13 +218,12 @@ def _over_defaults(kind: type[Section], value: Any) -> Any:
     return merged
 
 
-def _asked(root: Path, ask: Ask) -> Ask:
+def _asked(root: Path, ask: Ask, phases: Mapping[str, Mapping[str, str]]) -> Ask:
     """With the methods of `pipeline.yaml`, which `params.yaml` need not repeat and may not contradict."""
-    if not (root / PHASES_FILE).is_file():
+    if not phases:
         if not ask.methods:
             raise InputError("field methods: missing", where=str(root / PARAMS_FILE), fix=f"write {PHASES_FILE}")
         return ask
-    phases = read_phases(root)
     built = {"methods": [*phases.get("evaluate", {})], "searches": [*phases.get("search", {})]}
     for field, names in built.items():
         stated = getattr(ask, field)
