@@ -8,7 +8,7 @@ validation, for promotion.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
@@ -134,14 +134,13 @@ def choose_lookups(
 
     Of equally good settings the first one is taken. Validation questions are paid as those of a search are.
     """
-    train = {question.id: question for question in read_questions(QUESTIONS / "train.jsonl")}
     run = _runner(context, "train", "validation")
 
     def score(generator: Generator) -> float:
         rows = score_all(generator, validation, run, context.params.ask.seed)
         return sum(row.execution.score or 0.0 for row in rows) / len(rows)
 
-    found = {name: best_setting(name, settings, score) for name, settings in _lookups(context, train, pool).items()}
+    found = {name: best_setting(name, settings, score) for name, settings in _lookups(context, pool).items()}
     return [generator for generator, _ in found.values()], {name: told for name, (_, told) in found.items()}
 
 
@@ -149,9 +148,8 @@ def _lookup_jobs(
     context: StageContext, tested: Sequence[Question], validation: Sequence[Question], pool: Sequence[Configuration]
 ) -> list[Job]:
     """What the lookups execute: each setting on validation, one of them on test; the first one stands for it here."""
-    train = {question.id: question for question in read_questions(QUESTIONS / "train.jsonl")}
     jobs: list[Job] = []
-    for name, settings in _lookups(context, train, pool).items():
+    for name, settings in _lookups(context, pool).items():
         tries = [(lookup, validation) for lookup in settings.values()]
         tries.append((next(iter(settings.values())), tested))
         for lookup, questions in tries:
@@ -165,10 +163,9 @@ def _lookup_jobs(
     return jobs
 
 
-def _lookups(
-    context: StageContext, train: Mapping[str, Question], pool: Sequence[Configuration]
-) -> dict[str, dict[str, Lookup]]:
+def _lookups(context: StageContext, pool: Sequence[Configuration]) -> dict[str, dict[str, Lookup]]:
     """Every lookup with every setting; the nearest row only where there is a teacher."""
+    train = {question.id: question for question in read_questions(QUESTIONS / "train.jsonl")}
     harnesses = {item.name: item.harness.text for item in pool if item.harness is not None}
     grid = list(read_rows_as(GRID / "executions.jsonl", dict))
     found: dict[str, dict[str, Lookup]] = {}

@@ -1,7 +1,7 @@
 """Lookups: what memory alone reaches. They train nothing, so no trained generator may stand without them.
 
 Both look for the nearest texts among the training questions: cosine of TF-IDF vectors over words and pairs of words
-(scikit-learn's defaults; Salton and Buckley 1988). `NearestRow` copies the harness of the nearest teacher rows;
+(Salton and Buckley 1988; as scikit-learn weighs them). `NearestRow` copies the harness of the nearest teacher rows;
 `Router` takes the configuration that did best on the nearest questions of the grid, or the one that a linear classifier
 names. How many neighbours vote, and which router, is chosen on validation (`luthier.evaluation.evaluate`).
 """
@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from luthier.errors import InputError
 from luthier.generator import HarnessRequest, Proposal
 from luthier.question import Question
 from luthier.teaching.rows import TeacherRow
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 NEIGHBOURS = (1, 3, 5)
 """How many neighbours may vote; validation chooses."""
@@ -57,11 +60,9 @@ class Neighbours:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
         if not texts:
             raise InputError("a lookup over no rows", where="data/teach, data/grid", fix="run teach and grid first")
-        self._vectors = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\S+")
+        self._vectors = _vectorizer()
         self._known = self._vectors.fit_transform(texts)
 
     def nearest(self, texts: Sequence[str], count: int) -> list[list[int]]:
@@ -77,13 +78,13 @@ class NearestRow:
     """Copies a teacher row: the harness that most of the nearest rows hold, of equally frequent ones the nearest.
 
     Args:
-        questions: Text of each teacher row's question.
+        neighbours: Among the texts of the rows' questions.
         rows: Teacher rows, in the same order.
         count: How many neighbours vote.
     """
 
-    def __init__(self, questions: Sequence[str], rows: Sequence[TeacherRow], count: int) -> None:
-        self._neighbours, self._rows, self._count = Neighbours(questions), rows, count
+    def __init__(self, neighbours: Neighbours, rows: Sequence[TeacherRow], count: int) -> None:
+        self._neighbours, self._rows, self._count = neighbours, rows, count
 
     def choose(self, texts: Sequence[str]) -> list[str]:
         """See `Lookup`."""
@@ -130,13 +131,16 @@ class Router:
     Ties go to fewer tokens on these questions, then to the name.
 
     Args:
-        tried: Training questions with what the configurations did.
+        neighbours: Among the texts of the questions tried.
+        tried: Training questions with what the configurations did, in the same order.
         harnesses: Text of each configuration's harness.
         count: How many neighbours count.
     """
 
-    def __init__(self, tried: Sequence[Tried], harnesses: Mapping[str, str], count: int) -> None:
-        self._neighbours = Neighbours([item.text for item in tried])
+    def __init__(
+        self, neighbours: Neighbours, tried: Sequence[Tried], harnesses: Mapping[str, str], count: int
+    ) -> None:
+        self._neighbours = neighbours
         self._tried, self._harnesses, self._count = tried, harnesses, count
 
     def choose(self, texts: Sequence[str]) -> list[str]:
@@ -157,18 +161,15 @@ class LinearRouter:
     """
 
     def __init__(self, tried: Sequence[Tried], harnesses: Mapping[str, str]) -> None:
-        from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
 
-        solved = [item for item in tried if max(item.scores.values(), default=0.0) > 0]
-        labels = [best_configuration([item], harnesses) for item in solved]
         self._harnesses = harnesses
-        self._only = labels[0] if len({*labels}) == 1 else min(harnesses) if not labels else ""
-        self._model = make_pipeline(
-            TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\S+"), LogisticRegression(max_iter=1000)
-        )
+        solved = [item for item in tried if max(item.scores.values(), default=0.0) > 0]
+        labels = [best_configuration([item], harnesses) for item in solved] or [min(harnesses)]
+        self._only = labels[0] if len({*labels}) == 1 else ""  # one label is nothing to learn
         if not self._only:
+            self._model = make_pipeline(_vectorizer(), LogisticRegression(max_iter=1000))
             self._model.fit([item.text for item in solved], labels)
 
     def choose(self, texts: Sequence[str]) -> list[str]:
@@ -194,8 +195,8 @@ def nearest_rows(questions: Mapping[str, Question], rows: Sequence[TeacherRow]) 
     Raises:
         InputError: there is no teacher row.
     """
-    texts = [questions[row.question].text for row in rows]
-    return {f"k={count}": NearestRow(texts, rows, count) for count in NEIGHBOURS}
+    neighbours = Neighbours([questions[row.question].text for row in rows])
+    return {f"k={count}": NearestRow(neighbours, rows, count) for count in NEIGHBOURS}
 
 
 def routers(tried: Sequence[Tried], harnesses: Mapping[str, str]) -> dict[str, Lookup]:
@@ -204,7 +205,8 @@ def routers(tried: Sequence[Tried], harnesses: Mapping[str, str]) -> dict[str, L
     Raises:
         InputError: the grid has no training row.
     """
-    found: dict[str, Lookup] = {f"k={count}": Router(tried, harnesses, count) for count in NEIGHBOURS}
+    neighbours = Neighbours([item.text for item in tried])
+    found: dict[str, Lookup] = {f"k={count}": Router(neighbours, tried, harnesses, count) for count in NEIGHBOURS}
     return found | {LINEAR: LinearRouter(tried, harnesses)}
 
 
@@ -224,3 +226,10 @@ def best_setting(
     tried = {setting: score(LookupGenerator(name, lookup)) for setting, lookup in settings.items()}
     best = max(tried, key=lambda setting: tried[setting])
     return LookupGenerator(name, settings[best]), {"setting": best, "validation": tried[best], "tried": tried}
+
+
+def _vectorizer() -> TfidfVectorizer:
+    """Of words and pairs of words; a word is what stands between spaces, so that signs count."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\S+")

@@ -16,7 +16,6 @@ from luthier.stopping import StopSignal
 from luthier.target import Usage
 from luthier.training import checkpoint
 from luthier.training.bill import Bill, Updates, paying
-from luthier.training.resume import ResumeFolder
 from luthier.training.session import TrainingSession
 
 
@@ -63,19 +62,8 @@ def train(
     from datasets import Dataset
     from trl import DPOConfig
 
-    device_batch = max(size for size in range(1, 9) if settings.batch % size == 0)
-    config = DPOConfig(
-        **session.arguments(),
-        per_device_train_batch_size=device_batch,
-        gradient_accumulation_steps=settings.batch // device_batch,
-        num_train_epochs=settings.epochs,
-        lr_scheduler_type="linear",
-        warmup_steps=0,
-        beta=settings.beta,
-        max_length=None,  # a cut text is another text
-        save_steps=max(10, ResumeFolder.interval(len(rows), settings.batch, settings.epochs)),
-        dataloader_num_workers=0,
-    )
+    shared = session.epochs(len(rows), settings.batch, settings.epochs, together=8)
+    config = DPOConfig(**shared, beta=settings.beta)
     reference, _ = checkpoint.load(base, precision=settings.precision)
     trainer = _trainer_class()(
         model=session.model,

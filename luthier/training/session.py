@@ -76,6 +76,28 @@ class TrainingSession:
             "deepspeed": self._settings.deepspeed or None,
         }
 
+    def epochs(self, rows: int, batch: int, epochs: float, together: int) -> dict[str, Any]:
+        """The arguments of a trainer that goes over rows for some epochs, with a rate that falls to 0.
+
+        Args:
+            rows: How many there are.
+            batch: Rows of an optimiser step.
+            epochs: How often each row is seen.
+            together: Most rows in memory at once; a batch is made of equal parts of at most so many.
+        """
+        part = max(size for size in range(1, together + 1) if batch % size == 0)
+        return {
+            **self.arguments(),
+            "per_device_train_batch_size": part,
+            "gradient_accumulation_steps": batch // part,
+            "num_train_epochs": epochs,
+            "lr_scheduler_type": "linear",
+            "warmup_steps": 0,
+            "max_length": None,  # a text that is cut is another text
+            "save_steps": max(10, ResumeFolder.interval(rows, batch, epochs)),
+            "dataloader_num_workers": 0,
+        }
+
     def callbacks(self, report: Callable[[dict[str, float]], None] | None) -> list[Any]:
         """The trainer's callbacks: update passes are paid before a step is told."""
         stops = [self.resume.stops(self._stop)] if self._stop is not None else []

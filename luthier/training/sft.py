@@ -13,7 +13,6 @@ from typing import Any
 from luthier.settings.training import SftParams
 from luthier.stopping import StopSignal
 from luthier.training.bill import Bill, Updates
-from luthier.training.resume import ResumeFolder
 from luthier.training.session import TrainingSession
 
 PROMPT, COMPLETION = "prompt", "completion"
@@ -61,20 +60,8 @@ def train(
     from datasets import Dataset
     from trl import SFTConfig
 
-    device_batch = max(size for size in range(1, 17) if settings.batch % size == 0)
-    config = SFTConfig(
-        **session.arguments(),
-        per_device_train_batch_size=device_batch,
-        gradient_accumulation_steps=settings.batch // device_batch,
-        num_train_epochs=settings.epochs,
-        lr_scheduler_type="linear",
-        warmup_steps=0,
-        packing=False,
-        completion_only_loss=True,
-        max_length=None,  # a cut row would lose its harness, which stands last
-        save_steps=max(10, ResumeFolder.interval(len(rows), settings.batch, settings.epochs)),
-        dataloader_num_workers=0,
-    )
+    shared = session.epochs(len(rows), settings.batch, settings.epochs, together=16)
+    config = SFTConfig(**shared, packing=False, completion_only_loss=True)
     trainer = _trainer_class()(
         model=session.model,
         args=config,

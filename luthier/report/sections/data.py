@@ -18,7 +18,9 @@ from luthier.question import SPLITS, Question, read_questions
 from luthier.reading import read_object, shaped
 from luthier.teaching.rows import TeacherRow, TeachLog
 
-BASELINES = ("target_alone", "best_fixed", "random_graph", "nearest_row", "router")
+OPPONENTS = ("target_alone", "best_fixed", "nearest_row", "router")
+"""What a trained generator is told beside, untrained all of them."""
+BASELINES = (*OPPONENTS, "random_graph")
 TRAINING = "training.json"
 
 

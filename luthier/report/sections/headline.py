@@ -5,7 +5,7 @@ from __future__ import annotations
 from luthier.report.html.markup import Html, element, join
 from luthier.report.html.numbers import count, difference, estimate, percent
 from luthier.report.html.tables import contender_label, facts, note, section
-from luthier.report.sections.data import MethodData, ReportData, pooled
+from luthier.report.sections.data import OPPONENTS, MethodData, ReportData, pooled
 from luthier.settings.load import Params
 from luthier.settings.training import GeneratorParams
 
@@ -35,7 +35,7 @@ def _sentence(method: MethodData, data: ReportData) -> Html:
     )
     gaps = [
         f"{difference(gap.interval)} against {contender_label(other)}"
-        for other in ("target_alone", "best_fixed", "nearest_row", "router")
+        for other in OPPONENTS
         if (gap := scores.differences.get(f"{scores.final}_minus_{other}")) is not None
     ]
     paired = f" Paired difference: {'; '.join(gaps)}." if gaps else ""

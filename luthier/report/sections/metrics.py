@@ -6,10 +6,7 @@ import csv
 import io
 
 from luthier.report.sections.curves import COLUMNS, curve_rows, flat_share
-from luthier.report.sections.data import MethodData, ReportData, pooled
-
-_BASELINES = ("target_alone", "best_fixed", "nearest_row", "router")
-
+from luthier.report.sections.data import OPPONENTS, MethodData, ReportData, pooled
 
 DIGITS = 4
 
@@ -21,7 +18,7 @@ def headline(method: MethodData) -> dict[str, float]:
     and the target's tokens a question of the last one; new compositions.
     """
     scores = method.scores
-    found = {name: pooled(scores.test[name]).mean for name in (*_BASELINES, *method.card.phases) if name in scores.test}
+    found = {name: pooled(scores.test[name]).mean for name in (*OPPONENTS, *method.card.phases) if name in scores.test}
     last = scores.test[scores.final]
     interval = pooled(last)
     found |= {"low": interval.low, "high": interval.high, "tokens": last.target_tokens}

@@ -23,6 +23,7 @@ from luthier.question import Question
 from luthier.teaching.rows import TeacherRow
 
 TEXTS = ("sort the words a b", "sort the words c d", "count the letter e", "count the letter f", "add 1 and 2")
+KNOWN = Neighbours(TEXTS)
 
 
 def row(question: str, completion: str) -> TeacherRow:
@@ -36,9 +37,9 @@ def test_the_nearest_share_most_words_and_the_earlier_wins_a_tie():
 
 def test_rows_vote_and_the_nearest_breaks_a_tie():
     rows = [row(str(i), text) for i, text in enumerate(["S", "S", "C", "D", "A"])]
-    assert NearestRow(TEXTS, rows, 3).choose(["sort the words x"]) == ["S"]
-    assert NearestRow(TEXTS, rows, 2).choose(["count the letter e please"]) == ["C"], "C and D have one vote each"
-    assert NearestRow(TEXTS, rows, 1).choose(["add 3 and 2"]) == ["A"]
+    assert NearestRow(KNOWN, rows, 3).choose(["sort the words x"]) == ["S"]
+    assert NearestRow(KNOWN, rows, 2).choose(["count the letter e please"]) == ["C"], "C and D have one vote each"
+    assert NearestRow(KNOWN, rows, 1).choose(["add 3 and 2"]) == ["A"]
 
 
 TRIED = [
@@ -59,8 +60,11 @@ def test_the_best_configuration_is_the_better_the_cheaper_the_first():
 
 
 def test_the_router_takes_what_did_best_nearby():
-    assert Router(TRIED, HARNESSES, 2).choose(["sort the words x", "count the letter z"]) == ["S", "C"]
-    assert Router(TRIED, HARNESSES, 1).choose(["count the letter e"]) == ["D"]
+    assert Router(KNOWN, TRIED, HARNESSES, 2).choose(["sort the words x", "count the letter z"]) == [
+        "S",
+        "C",
+    ]
+    assert Router(KNOWN, TRIED, HARNESSES, 1).choose(["count the letter e"]) == ["D"]
 
 
 def test_the_linear_router_learns_from_solved_questions():
@@ -84,7 +88,7 @@ def test_questions_of_the_grid_keep_what_the_machine_answered():
 def test_a_lookup_writes_at_no_cost_and_sees_texts_alone():
     asked = Question.make(task="t", family="f", text=TEXTS[0], reference="r", split="test")
     rows = [row(str(i), text) for i, text in enumerate("SSCDA")]
-    (proposal,) = LookupGenerator("nearest_row", NearestRow(TEXTS, rows, 1)).propose([HarnessRequest.of(asked)])
+    (proposal,) = LookupGenerator("nearest_row", NearestRow(KNOWN, rows, 1)).propose([HarnessRequest.of(asked)])
     assert (proposal.text, proposal.usage.calls) == ("S", 0)
 
 
@@ -104,7 +108,7 @@ def test_a_lookup_over_no_rows_is_one_error():
 
 
 def test_the_setting_is_the_best_on_validation_and_the_first_of_equals():
-    lookups = {f"k={k}": NearestRow(TEXTS, [row(str(i), text) for i, text in enumerate("SSCDA")], k) for k in (1, 3, 5)}
+    lookups = {f"k={k}": NearestRow(KNOWN, [row(str(i), text) for i, text in enumerate("SSCDA")], k) for k in (1, 3, 5)}
     means = iter([0.5, 0.75, 0.75])
     generator, told = best_setting("nearest_row", lookups, lambda generator: next(means))
     assert generator.lookup is lookups["k=3"]

@@ -12,6 +12,7 @@ from luthier.training import checkpoint, dpo
 from luthier.training.dpo import PreferenceRow
 from tests.conftest import GRAPHS, PROMPTS
 from tests.luthier.training.bills import bill_in, ledger_in, spent
+from tests.luthier.training.likelihoods import log_probabilities
 
 ROWS = [PreferenceRow(prompt, GRAPHS[0], graph) for graph in GRAPHS[1:4] for prompt in PROMPTS]
 
@@ -36,19 +37,12 @@ def train(base: Path, folder: Path, params: DpoParams, rows=ROWS, kill_at: int =
 
 
 def margin(folder: Path, row: PreferenceRow) -> float:
-    """log p(chosen) - log p(rejected), each over its tokens and the end token, computed here without TRL."""
-    import torch
-
+    """log p(chosen) - log p(rejected), each over its tokens and the end token."""
     model, tokenizer = checkpoint.load(folder)
-
-    def log_probability(text: str) -> float:
-        prompt = tokenizer(row.prompt)["input_ids"]
-        ids = [*tokenizer(text)["input_ids"], tokenizer.eos_token_id]
-        with torch.no_grad():
-            logprobs = model(torch.tensor([prompt + ids])).logits[0].log_softmax(-1)
-        return sum(logprobs[len(prompt) - 1 + place, token].item() for place, token in enumerate(ids))
-
-    return log_probability(row.chosen) - log_probability(row.rejected)
+    chosen, rejected = (
+        sum(log_probabilities(model, tokenizer, row.prompt, text)) for text in (row.chosen, row.rejected)
+    )
+    return chosen - rejected
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from luthier.training import checkpoint, sft
 from luthier.training.sft import SftRow
 from tests.conftest import GRAPHS, PROMPTS
 from tests.luthier.training.bills import bill_in, ledger_in, spent
+from tests.luthier.training.likelihoods import log_probabilities
 
 ROWS = [SftRow(prompt, graph) for graph in GRAPHS for prompt in PROMPTS]
 
@@ -47,18 +48,12 @@ def train(base: Path, folder: Path, params: SftParams, rows=ROWS, kill_at: int =
 @pytest.mark.slow
 def test_the_loss_covers_the_completion_and_the_end_token_and_nothing_else(tiny_base, tmp_path):
     """The first logged loss is the mean negative log-likelihood of those tokens, computed here without TRL."""
-    import torch
-
     model, tokenizer = checkpoint.load(tiny_base)
     long = SftRow("Question: " + "a b " * 600 + "\nHarness:\n", GRAPHS[3])
     rows = [*ROWS[:3], long]
     losses: list[float] = []
     for row in rows:
-        prompt = tokenizer(row.prompt)["input_ids"]
-        completion = [*tokenizer(row.completion)["input_ids"], tokenizer.eos_token_id]
-        with torch.no_grad():
-            logprobs = model(torch.tensor([prompt + completion])).logits[0].log_softmax(-1)
-        losses += [-logprobs[len(prompt) - 1 + i, token].item() for i, token in enumerate(completion)]
+        losses += [-value for value in log_probabilities(model, tokenizer, row.prompt, row.completion)]
     assert len(tokenizer(long.prompt)["input_ids"]) > 1024, "no length cuts the harness off"
     curve = train(tiny_base, tmp_path, settings(batch=4), rows=rows)
     assert curve[0]["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-4)
