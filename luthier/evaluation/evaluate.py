@@ -86,22 +86,26 @@ def evaluate_requests(
     """
     proposals = generator.propose(requests)
     asked = [
-        (question, proposal, place)
+        (question, proposal, question is request.questions[0])
         for request, proposal in zip(requests, proposals, strict=True)
-        for place, question in enumerate(request.questions)
+        for question in request.questions
     ]
-    jobs = [Job(parsed(generator.kind, p.text), question, seed) for question, p, _ in asked if not p.problem]
-    executions = iter(run(jobs))
+    jobs = {
+        place: Job(parsed(generator.kind, proposal.text), question, seed)
+        for place, (question, proposal, _) in enumerate(asked)
+        if not proposal.problem
+    }
+    executions = dict(zip(jobs, run([*jobs.values()]), strict=True))
     return [
         Result(
             generator.name,
             question.id,
             question.family,
             proposal.text,
-            Usage() if place else proposal.usage,
-            _undelivered(generator, question, proposal, seed) if proposal.problem else next(executions),
+            proposal.usage if first else Usage(),
+            executions.get(place) or _undelivered(generator, question, proposal, seed),
         )
-        for question, proposal, place in asked
+        for place, (question, proposal, first) in enumerate(asked)
     ]
 
 

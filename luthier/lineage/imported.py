@@ -25,6 +25,7 @@ from luthier.lineage.store import ensure_store
 from luthier.lineage.tags import DVC_FOLDER_TAG, IMPORTED_TAG, Revision, ledger_totals, read_revision
 from luthier.method import TRAINING
 from luthier.reading import parse_json, read_text, shaped
+from luthier.settings.load import PHASES_FILE
 
 if TYPE_CHECKING:
     from mlflow.entities.logged_model import LoggedModel
@@ -33,7 +34,7 @@ _MODELS = "models/"
 # Where the stage `evaluate` writes bills: first with what was paid, then uncached.
 _BILLS = ("reports/paid", "reports/spending")
 # What the revision of a run is read from.
-_SETTINGS = (PARAMS_FILE, "pipeline.yaml", LOCK_FILE, "profiles", "requirements")
+_SETTINGS = (PARAMS_FILE, PHASES_FILE, LOCK_FILE, "profiles", "requirements")
 
 
 def import_checkpoints(root: Path) -> list[str]:
